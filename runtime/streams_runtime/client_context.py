@@ -126,7 +126,8 @@ class ClientContext:
         )
         self.poll_seconds = processing.poll_duration.total_seconds()
         self.limits = self._intake_limits()
-        self.beginnings = Beginnings(offset_resets(application.spec), read_committed=once)
+        patterns = [source.topic for source in self.topology.pattern_sources]
+        self.beginnings = Beginnings(offset_resets(application.spec), read_committed=once, patterns=patterns)
         self.progress = ProgressListener(restore_listener)
         self.standby_progress = StandbyProgress(standby_listener)
         self.engine = self._make_engine(own_pod)
@@ -227,6 +228,7 @@ class ClientContext:
             [*letters, *internal_topic_names(self.topology)],
             self.client_properties,
             own=own_topics(self.topology),
+            read_patterns=[source.topic for source in self.topology.pattern_sources],
         )
 
     def make_standbys(self, runs: Callable[[], bool]) -> None:

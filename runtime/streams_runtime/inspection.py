@@ -33,7 +33,7 @@ from streams_runtime.tasks.standby import StandbyTask
 from streams_runtime.tasks.task import Task
 from streams_runtime.tasks.task_accounts import active_row, standby_row
 from streams_runtime.threads.stream_thread import StreamThread
-from streams_runtime.topology.plan import TaskId
+from streams_runtime.topology.plan import TaskId, Topology
 
 
 class Inspected(Protocol):
@@ -112,9 +112,14 @@ class ClientInspection:
                 f"the partitions of store {store} are not known yet: the client is {self.state}. Retry"
             ) from None
 
+    @property
+    def _resolved(self) -> Topology:
+        """With the topics that patterns fit, by the last check."""
+        return self._topology.resolved(self._context.partition_counts)
+
     def input_topics(self, store: str) -> Collection[str]:
         """The topics whose records the store's tasks read; none of a global table."""
-        return () if self._is_global(store) else self._topology.store(store)[0].source_topics
+        return () if self._is_global(store) else self._resolved.store(store)[0].source_topics
 
     def views(self, store: str) -> Mapping[int, AnyView]:
         """The partitions here that are restored."""
@@ -169,7 +174,7 @@ class ClientInspection:
         """
         if self._is_global(store):
             return {0: Owner(self._client.instance, self.url)}
-        topics = self._topology.store(store)[0].source_topics
+        topics = self._resolved.store(store)[0].source_topics
         owners: dict[int, Owner] = {}
         for member in self._members.value():
             partitions = [each.partition for each in member.assignment if each.topic in topics]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -33,6 +34,7 @@ from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange
 from streams_runtime.pipeline.record_reader import RecordReader
 from streams_runtime.pipeline.spark.query_failures import translated
 from streams_runtime.processing.inputs.intake import batch_of
+from streams_runtime.topology.nodes.source_and_sink_nodes import Format, SourceNode
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,6 +55,10 @@ def admin(broker: Any) -> Iterator[Admin]:
 def topic(admin: Admin, namespace: str) -> str:
     admin.create_topics([TopicSpec(namespace, 3)])
     return namespace
+
+
+def source_of(topic: str) -> SourceNode:
+    return SourceNode(topic, topic, Format("bytes"), Format("bytes"), None, "")
 
 
 def ranges_of(admin: Admin, topic: str, partitions: int = 3) -> tuple[OffsetRange, ...]:
@@ -177,7 +183,7 @@ def test_a_partition_that_is_split_over_the_cores_keeps_its_order(
     producer.flush()
     producer.close()
     reader = RecordReader(spark, client_properties(admin.address, {}))
-    frame = reader.read(topic, BatchInput((OffsetRange(TopicPartition(topic, 1), 10, 4990),)))
+    frame = reader.read(source_of(topic), BatchInput((OffsetRange(TopicPartition(topic, 1), 10, 4990),)))
     assert frame.rdd.getNumPartitions() == spark.sparkContext.defaultParallelism == 2
     assert frame.toArrow()["offset"].to_pylist() == list(range(10, 4990))
 
@@ -193,8 +199,13 @@ def test_a_batch_has_the_records_of_the_topic_that_is_asked_for(spark: SparkSess
     ranges = (OffsetRange(TopicPartition(topic, 0), 0, 3), OffsetRange(TopicPartition(other, 0), 0, 4))
     reader = RecordReader(spark, client_properties(admin.address, {}))
     for batch in (BatchInput(ranges), fetched(admin, (*ranges_of(admin, topic), ranges[1]))):
-        counts = {name: reader.read(name, batch).count() for name in (topic, other, "absent")}
+        counts = {name: reader.read(source_of(name), batch).count() for name in (topic, other, "absent")}
         assert counts == {topic: 3, other: 4, "absent": 0}
+        both = reader.read(replace(source_of(f"{topic}.*"), by_pattern=True), batch).toArrow()
+        assert both.group_by("topic").aggregate([("offset", "max")]).sort_by("topic").to_pylist() == [
+            {"topic": topic, "offset_max": 2},
+            {"topic": other, "offset_max": 3},
+        ]
 
 
 def transactional(admin: Admin, topic: str, *transactions: tuple[list[bytes], bool]) -> None:
@@ -249,7 +260,7 @@ def failure_of(spark: SparkSession, admin: Admin, ranges: tuple[OffsetRange, ...
     """What becomes of a scan that fails, as a batch's caller is told it."""
     reader = RecordReader(spark, client_properties(admin.address, {}))
     with pytest.raises(PythonException) as failed:
-        reader.read(ranges[0].partition.topic, BatchInput(ranges)).toArrow()
+        reader.read(source_of(ranges[0].partition.topic), BatchInput(ranges)).toArrow()
     return translated(failed.value, ranges)
 
 

@@ -141,6 +141,29 @@ def jsonschema_sink(schema: str) -> dict[str, Any]:
 
 # (document, field, part of what was found, part of the remedy)
 REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
+    "source-without-topic": (
+        application(sources=[{key: value for key, value in ORDERS.items() if key != "topic"}]),
+        "spec.topology.sources[0]",
+        "a source without a topic",
+        "give topic, or topicPattern",
+    ),
+    "source-topic-and-pattern": (
+        application(sources=[{**ORDERS, "topicPattern": "orders-.*"}]),
+        "spec.topology.sources[0].topicPattern",
+        "topicPattern beside topic",
+        "give one of the two",
+    ),
+    "table-of-a-pattern": (
+        application(
+            sources=[
+                ORDERS,
+                {key: value for key, value in USERS.items() if key != "topic"} | {"topicPattern": "users-.*"},
+            ]
+        ),
+        "spec.topology.sources[1].topicPattern",
+        "a pattern for a table",
+        "make a table by toTable",
+    ),
     "sink-without-topic": (
         application(sinks=[{"from": "orders"}]),
         SINK,

@@ -102,7 +102,7 @@ def reset(sources: Any = (), to: Any = "earliest") -> ResetSpec:
 )
 def test_a_reset_by_either_name_sets_the_topics_offsets_once(named: list[str], found: dict[str, str]) -> None:
     topology = build_topology(app(sources=[FIRST, AGAIN, OTHER]))
-    assert reset_topics_of(reset(named), topology) == found
+    assert dict(reset_topics_of(reset(named), topology)) == found
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,9 @@ def inspection(tasks: dict[str, Any]) -> ClientInspection:
     threads = [manager(tasks["active"]), manager(tasks["restoring"])]
     standbys = SimpleNamespace(tasks={tasks["standby"].id: tasks["standby"]})
     client: Any = SimpleNamespace(threads=threads)
-    context: Any = SimpleNamespace(topology=Topology("app", (SUB,)), standbys=standbys, admin=None, settings=SETTINGS)
+    context: Any = SimpleNamespace(
+        partition_counts={}, topology=Topology("app", (SUB,)), standbys=standbys, admin=None, settings=SETTINGS
+    )
     return ClientInspection(client, context)
 
 
@@ -78,7 +80,9 @@ def owners(client_ids: Sequence[str], **peers: Peers) -> dict[int, str]:
     ]
     client: Any = SimpleNamespace(instance="app-0", url="http://app-0.app.shop.svc:8080")
     admin = SimpleNamespace(group_members=lambda _: tuple(members))
-    context: Any = SimpleNamespace(topology=Topology("app", (SUB,)), admin=admin, settings=SETTINGS)
+    context: Any = SimpleNamespace(
+        partition_counts={}, topology=Topology("app", (SUB,)), admin=admin, settings=SETTINGS
+    )
     inspection = ClientInspection(client, context, **peers)
     return {number: owner.url for number, owner in inspection.owners("totals").items()}
 
@@ -153,6 +157,7 @@ def test_all_instances_are_those_of_the_file_those_of_the_group_and_those_that_e
     group = ["app-10|x|1", "app-3|x|1", "app-0|x|1", "app-3|x|2", "evil|x|1"]
     admin = SimpleNamespace(group_members=lambda _: [GroupMember("", None, each, "/h", ()) for each in group])
     context: Any = SimpleNamespace(
+        partition_counts={},
         topology=Topology("app", (SUB,)),
         admin=admin,
         settings=SimpleNamespace(instance="app-0", last_words=run.last_words),

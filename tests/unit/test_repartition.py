@@ -50,7 +50,9 @@ def test_records_go_through_a_topic_whatever_follows() -> None:
         ["s", "sink-out"],
     ]
     sink = topology.node("s-repartition")
-    assert sink == RepartitionSinkNode("s-repartition", "orders", "shop-s-repartition", False, 6)
+    assert sink == RepartitionSinkNode(
+        "s-repartition", "orders", "shop-s-repartition", partitions=6, path="spec.topology.steps[0]"
+    )
     assert topology.node("s") == RepartitionSourceNode("s", "shop-s-repartition", "orders")
     assert as_json(topology)["subtopologies"][0]["repartitionSinks"] == ["shop-s-repartition"]
 

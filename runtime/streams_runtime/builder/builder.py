@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -16,7 +17,7 @@ from streams_runtime.builder.function_names import reference_of
 from streams_runtime.builder.recording import Recording
 from streams_runtime.builder.streams_and_tables import KStream, KTable
 from streams_runtime.builder.window_arguments import Time
-from streams_runtime.errors import InvalidApplicationException
+from streams_runtime.errors import ConfigException, InvalidApplicationException
 
 
 class StreamsBuilder:
@@ -32,7 +33,7 @@ class StreamsBuilder:
 
     def stream(
         self,
-        topic: str,
+        topic: str | re.Pattern[str],
         *,
         value: Format,
         key: Format | None = None,
@@ -40,8 +41,9 @@ class StreamsBuilder:
         name: str | None = None,
         offset_reset: str | timedelta | None = None,
     ) -> KStream:
-        """Read a topic as a stream of records (StreamsBuilder#stream).
+        """Read a topic as a stream of records (StreamsBuilder#stream), or every topic that fits a pattern.
 
+        A pattern is `re.compile("orders-.*")`, without flags and in RE2's syntax; with it the source needs a `name`.
         `value` and `key` are formats; without `key` the key stays bytes. `timestamp` is an expression for a record's
         time, a TIMESTAMP or milliseconds since 1970; without it the time is the one in Kafka. `name` is what steps and
         joins call the source; without it the topic's name, with a number behind it for a further stream of the topic
@@ -50,7 +52,8 @@ class StreamsBuilder:
         application's spec.kafka.offsetReset does (AutoOffsetReset).
 
         Raises:
-            ConfigException: a value can't stand in a resource, such as a Column; write it as text.
+            ConfigException: a value can't stand in a resource, such as a Column; write it as text. Or a pattern has no
+                name, or flags.
         """
         made = self._source("stream", topic, value, key, timestamp, name, offset_reset=offset_reset)
         return KStream(self._recording, made)
@@ -156,7 +159,7 @@ class StreamsBuilder:
     def _source(
         self,
         method: str,
-        topic: str,
+        topic: str | re.Pattern[str],
         value: Format,
         key: Format | None,
         timestamp: str | None,
@@ -164,8 +167,23 @@ class StreamsBuilder:
         table: Mapping[str, Any] | None = None,
         offset_reset: str | timedelta | None = None,
     ) -> str:
-        given = name if name is not None else self._recording.source_name(topic)
-        fields = {"name": given, "topic": topic, "key": format_document(key), "value": format_document(value)}
+        given = name if name is not None else self._recording.source_name(_named(topic))
+        read = {"topic": topic} if isinstance(topic, str) else {"topicPattern": _pattern(topic)}
+        fields = {"name": given, **read, "key": format_document(key), "value": format_document(value)}
         more = {"timestamp": timestamp, "table": table, "offsetReset": offset_reset}
         self._recording.add("sources", method, {**fields, **more})
         return given
+
+
+def _named(topic: str | re.Pattern[str]) -> str:
+    if isinstance(topic, str):
+        return topic
+    raise ConfigException(f"the stream of the pattern {topic.pattern!r} has no name; give it one: name=…")
+
+
+def _pattern(topic: re.Pattern[str]) -> str:
+    if topic.flags != re.compile("").flags:
+        raise ConfigException(
+            f"the pattern {topic.pattern!r} has flags, which a resource can't say; write them into it, such as (?i)"
+        )
+    return topic.pattern

@@ -25,6 +25,7 @@ from streams_runtime.pipeline.record_reader import RecordReader
 from streams_runtime.pipeline.spark.spark_session import end_jvm, open_session
 from streams_runtime.settings import InstanceSettings
 from streams_runtime.states import ClientState
+from streams_runtime.topology.nodes.source_and_sink_nodes import Format, SourceNode
 
 _PATIENCE = 600.0  # seconds, for each of its steps
 _TICK = 0.1
@@ -59,6 +60,9 @@ spec:
 _TOPICS = ("orders", "users", "orders-with-city", "totals", "minutes")
 
 
+_ORDERS = SourceNode("orders", "orders", Format("bytes"), Format("bytes"), None, "")
+
+
 def rehearse(spark_options: Sequence[str], broker_options: Sequence[str]) -> None:
     """Run the application beside a broker, with these options of their JVMs, and end both in order.
 
@@ -83,7 +87,7 @@ def _run(bootstrap: str, state: Path, spark_options: Sequence[str]) -> None:
         "rehearsal", "local[2]", {"spark.driver.extraJavaOptions": " ".join([*spark_options, _SHORT_RUN])}
     )
     ranges = (OffsetRange(TopicPartition("orders", 0), 0, _RECORDS),)
-    RecordReader(session, {"bootstrap.servers": bootstrap}).read("orders", BatchInput(ranges)).toArrow()
+    RecordReader(session, {"bootstrap.servers": bootstrap}).read(_ORDERS, BatchInput(ranges)).toArrow()
     client = StreamsClient(
         parse_application(yaml.safe_load(_APPLICATION)), InstanceSettings("rehearsal-0", bootstrap, state)
     )

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from streams_runtime.kafka.consumer.record_table import RAW_SCHEMA
 from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.topology.nodes.source_and_sink_nodes import FromTopicNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +47,19 @@ class BatchInput:
         """How many offsets the batch covers; compaction may have left fewer records."""
         return sum(each.end - each.start for each in self.ranges)
 
-    def ranges_of(self, topic: str) -> list[OffsetRange]:
-        """The ranges of a topic in which records may be."""
-        return [each for each in self.ranges if each.partition.topic == topic and each.end > each.start]
+    def ranges_of(self, source: FromTopicNode) -> list[OffsetRange]:
+        """The ranges of a source's topics in which records may be."""
+        return [each for each in self.ranges if each.end > each.start and source.reads(each.partition.topic)]
 
-    def records_of(self, topic: str) -> pa.Table:
-        """The records of a topic that were fetched already."""
+    def records_of(self, source: FromTopicNode) -> pa.Table:
+        """The records of a source's topics that were fetched already."""
         if self.records is None:
             return RAW_SCHEMA.empty_table()
-        return self.records.filter(pc.equal(self.records["topic"], topic))
+        if not source.by_pattern:
+            return self.records.filter(pc.equal(self.records["topic"], source.topic))
+        topics = {each.partition.topic for each in self.ranges}
+        read = pa.array([each for each in topics if source.reads(each)], pa.string())
+        return self.records.filter(pc.is_in(self.records["topic"], read))
 
 
 def batch_of_nothing(positions: Mapping[TopicPartition, int]) -> BatchInput:

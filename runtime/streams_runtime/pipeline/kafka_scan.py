@@ -26,7 +26,6 @@ from streams_runtime.pipeline.formats.json_read import JsonReader
 Ranges = Mapping[int, tuple[int, int]]
 """Of one topic: start <= offset < end, by partition."""
 FIELDS, READ = "fields", "read"  # what JSON was read outside the JVM, and of which records
-_CONSTANT = frozenset({"topic"})  # of all records of a scan: need not be sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +73,22 @@ class Wanted:
 
 
 def scan(
-    spark: SparkSession, properties: Mapping[str, str], topic: str, parts: Sequence[Ranges], wanted: Wanted
+    spark: SparkSession, properties: Mapping[str, str], parts: Sequence[tuple[str, Ranges]], wanted: Wanted
 ) -> DataFrame:
-    """The records of the parts, each read by one task; a partition's in offset order where its part is one.
+    """The records of the parts, ranges of one topic each, every part read by one task; a partition's in offset order
+    where its part is one.
 
     `properties` are librdkafka's. A query over it raises PythonException, with the text of what RangeReader.read
     raises.
     """
-    sent = [
-        field for field in wanted.schema if field.name not in _CONSTANT and (wanted.headers or field.name != "headers")
-    ]
-    task = _task(dict(properties), topic, tuple(parts), wanted, pa.schema(sent))
+    topics = {topic for topic, _ in parts}
+    known = {"topic"} if len(topics) == 1 else set()  # what is the same of all records need not be sent
+    known |= set() if wanted.headers else {"headers"}
+    sent = [field for field in wanted.schema if field.name not in known]
+    task = _task(dict(properties), tuple(parts), wanted, pa.schema(sent))
     found = spark.range(0, len(parts), 1, len(parts)).mapInArrow(task, from_arrow_schema(pa.schema(sent)))
-    headers = F.col("headers") if wanted.headers else F.lit(None).cast(_HEADERS_TYPE).alias("headers")
-    made = {"topic": F.lit(topic).alias("topic"), "headers": headers}
+    made = {"topic": F.lit(min(topics)).alias("topic"), "headers": F.lit(None).cast(_HEADERS_TYPE).alias("headers")}
+    made = {name: column for name, column in made.items() if name in known}
     return found.select(*(made.get(field.name, F.col(field.name)) for field in wanted.schema))
 
 
@@ -95,7 +96,7 @@ _HEADERS_TYPE = "array<struct<key: string, value: binary>>"
 
 
 def _task(
-    properties: dict[str, str], topic: str, parts: tuple[Ranges, ...], wanted: Wanted, sent: pa.Schema
+    properties: dict[str, str], parts: tuple[tuple[str, Ranges], ...], wanted: Wanted, sent: pa.Schema
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
     """What a Python worker does with its row, the number of its part."""
 
@@ -104,7 +105,8 @@ def _task(
         with uncollected():
             for batch in rows:
                 for number in batch.column(0).to_pylist():
-                    for records in shared_reader(properties).read(topic, parts[number]):
+                    topic, ranges = parts[number]
+                    for records in shared_reader(properties).read(topic, ranges):
                         columns = wanted.arrays(records.column, list(sent))
                         yield pa.RecordBatch.from_arrays(columns, schema=sent)
 

@@ -1,4 +1,4 @@
-"""Reads a batch's records of one topic, as DataFrames or as what a stage of the scan makes of them."""
+"""Reads a batch's records of one source, as DataFrames or as what a stage of the scan makes of them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from streams_runtime.pipeline.pushdown.scan_ranges import answered_by_workers
 from streams_runtime.pipeline.pushdown.scan_stages import AnyStage, answered_here
 from streams_runtime.pipeline.pushdown.scanned_records import Answer
 from streams_runtime.pipeline.spark.frames import frame_of
+from streams_runtime.topology.nodes.source_and_sink_nodes import FromTopicNode
 
 ALL = Wanted()
 
 
 class RecordReader:
-    """Makes DataFrames of one topic's part of a batch, with the columns of Wanted.schema."""
+    """Makes DataFrames of one source's part of a batch, with the columns of Wanted.schema."""
 
     def __init__(self, spark: SparkSession, properties: Mapping[str, str]) -> None:
         """`properties` are librdkafka's, with which Spark's workers read ranges by themselves."""
@@ -26,28 +27,41 @@ class RecordReader:
         self._properties = properties
         self._cores = spark.sparkContext.defaultParallelism
 
-    def read(self, topic: str, batch: BatchInput, wanted: Wanted = ALL) -> DataFrame:
-        """The batch's records of `topic`, in offset order within each partition; empty when it has none."""
-        ranges = batch.ranges_of(topic)
+    def read(self, source: FromTopicNode, batch: BatchInput, wanted: Wanted = ALL) -> DataFrame:
+        """The batch's records of `source`, in offset order within each partition; empty when it has none."""
+        ranges = batch.ranges_of(source)
         if batch.records is not None:
-            return self.from_records(batch.records_of(topic) if ranges else None, wanted)
+            return self.from_records(batch.records_of(source) if ranges else None, wanted)
         if not ranges:
             return self.from_records(None, wanted)
-        return scan(self._spark, self._properties, topic, parts_of(ranges, self._cores), wanted)
+        return scan(self._spark, self._properties, parts_by_topic(ranges, self._cores), wanted)
 
-    def answer(self, topic: str, batch: BatchInput, stage: AnyStage) -> Answer:
-        """What the stage makes of the batch's records of `topic`, without Spark where they were fetched already."""
-        ranges = batch.ranges_of(topic)
+    def answer(self, source: FromTopicNode, batch: BatchInput, stage: AnyStage) -> Answer:
+        """What the stage makes of the batch's records of `source`, which reads one topic, without Spark where they were
+        fetched already.
+        """
+        ranges = batch.ranges_of(source)
         if batch.records is not None or not ranges:
-            return answered_here(stage, batch.records_of(topic))
+            return answered_here(stage, batch.records_of(source))
         parts = parts_of(ranges, self._cores, stage.whole_partitions)
-        return answered_by_workers(self._spark, self._properties, topic, parts, stage)
+        return answered_by_workers(self._spark, self._properties, source.topic, parts, stage)
 
     def from_records(self, records: pa.Table | None, wanted: Wanted = ALL) -> DataFrame:
         """A DataFrame of fetched records; None: of no records."""
         # A range may have no record at all, only the marker of a transaction.
         some = records is not None and records.num_rows > 0
         return frame_of(self._spark, wanted.read(records) if some else wanted.schema.empty_table())
+
+
+def parts_by_topic(ranges: Sequence[OffsetRange], count: int) -> Sequence[tuple[str, Ranges]]:
+    """Ranges of any topics, divided into about `count` parts of as many records, at least one for each topic."""
+    total = sum(each.end - each.start for each in ranges)
+    found: list[tuple[str, Ranges]] = []
+    for topic in sorted({each.partition.topic for each in ranges}):
+        own = [each for each in ranges if each.partition.topic == topic]
+        share = count * sum(each.end - each.start for each in own) / total
+        found += [(topic, part) for part in parts_of(own, max(1, round(share)))]
+    return found
 
 
 def parts_of(ranges: Sequence[OffsetRange], count: int, whole: bool = False) -> Sequence[Ranges]:

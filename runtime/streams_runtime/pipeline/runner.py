@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
@@ -111,7 +110,7 @@ class SubTopologyRunner:
         """The stage as the scan has done it, but for the records that it leaves to Spark; None: all are left to it."""
         answers: list[Answer] = []
         for each in over:
-            answers.append(self._reader.answer(each.source.topic, batch, each.stage))
+            answers.append(self._reader.answer(each.source, batch, each.stage))
             if not answers[-1].done:
                 return None
         left = pa.concat_tables(answer.left.select(RAW_SCHEMA.names) for answer in answers)
@@ -134,8 +133,7 @@ class SubTopologyRunner:
     def records(self, batch: BatchInput) -> pa.Table:
         """The batch's records as they came (RAW_SCHEMA)."""
         return pa.concat_tables(
-            self._reader.read(node.topic, batch).toArrow().select(RAW_SCHEMA.names).cast(RAW_SCHEMA)
-            for node in self._sources
+            self._reader.read(node, batch).toArrow().select(RAW_SCHEMA.names).cast(RAW_SCHEMA) for node in self._sources
         )
 
     def order_times(self, batch: BatchInput) -> pa.Table:
@@ -187,7 +185,7 @@ class SubTopologyRunner:
         """
         if self.is_taken_over:
             return
-        for node in self._sources:
+        for node in (each for each in self._sources if not each.by_pattern):
             tombstone = [None, None, node.topic, 0, 0, 0, None]
             columns = [pa.array([value], field.type) for value, field in zip(tombstone, RAW_SCHEMA, strict=True)]
             where = OffsetRange(TopicPartition(node.topic, 0), 0, 1)
@@ -317,10 +315,10 @@ class SubTopologyRunner:
     def _fetched(self, source: str, batch: BatchInput) -> pa.Table:
         node = next(node for node in self._sources if node.name == source)
         assert batch.records is not None
-        return batch.records.filter(pc.equal(batch.records["topic"], node.topic))
+        return batch.records_of(node)
 
     def _decoded(
         self, node: SourceNode | TableSourceNode | RepartitionSourceNode, batch: BatchInput, headers: bool
     ) -> DataFrame:
         decoder = self._compiler.decoder(node.name)
-        return decoder.decode(self._reader.read(node.topic, batch, decoder.wanted(headers)))
+        return decoder.decode(self._reader.read(node, batch, decoder.wanted(headers)))

@@ -72,4 +72,4 @@ class Traits:
             if joins or not before:
                 found.add(name)
             waiting += [(each, through_table or isinstance(here, ToStreamNode)) for each in before]
-        return len(found) > 1
+        return len(found) > 1 or any(each.name in found for each in self.topology.pattern_sources)

@@ -34,7 +34,7 @@ from streams_runtime.processors.user_processors.process_records import has_due
 from streams_runtime.state.global_store import GlobalStore
 from streams_runtime.tasks.task import Task
 from streams_runtime.topology.nodes.process_node import ProcessNode
-from streams_runtime.topology.nodes.source_and_sink_nodes import TableSourceNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import FromTopicNode, TableSourceNode
 from streams_runtime.topology.plan import SubTopology
 
 _P = ParamSpec("_P")
@@ -168,8 +168,9 @@ class BatchProcessor:
             producer.send(letter.topic, letter.keys, letter.values, letter.timestamps, headers=letter.headers)
             self._counters.dead_letters += len(letter)
         names = NodeNames.of(sub)
+        sources = [node for node in sub.nodes if isinstance(node, FromTopicNode)]
         for topic in record["topic"].to_pylist():
-            source = next(name for name, read in names.topics.items() if read == topic)
+            source = next(node.name for node in sources if node.reads(topic))
             self._counters.recorder.drop(names.step(source), DropReason.FAILED, 1)
         self._counters.records_processed += record.num_rows
         self._counters.processing_errors += record.num_rows

@@ -162,7 +162,7 @@ class Batches:
         """The batch by sub-topology, each with Spark's result to come."""
         parts, records = [], sum(each.end - each.start for each in batch.ranges)
         for sub in self.topology.subtopologies:
-            part = split_by_topics(batch, frozenset(sub.source_topics))
+            part = split_by_topics(batch, sub.reads)
             if part is not None:
                 parts.append(_Part(sub, part, self.spark.submit(self.processor.compute, sub, part), records))
         return parts

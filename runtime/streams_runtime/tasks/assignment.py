@@ -10,7 +10,8 @@ from streams_runtime.topology.plan import SubTopology, TaskId, Topology
 
 def inputs_of_task(sub: SubTopology, partition: int, counts: Mapping[str, int]) -> frozenset[TopicPartition]:
     """The partitions that the task (sub, partition) reads; `counts` are the topics' partition counts."""
-    return frozenset(TopicPartition(topic, partition) for topic in sub.source_topics if partition < counts[topic])
+    topics = sub.resolved(counts).source_topics
+    return frozenset(TopicPartition(topic, partition) for topic in topics if partition < counts[topic])
 
 
 def complete_tasks(
@@ -22,7 +23,7 @@ def complete_tasks(
     """
     found = {}
     for sub in topology.subtopologies:
-        for partition in sorted({each.partition for each in assigned if each.topic in sub.source_topics}):
+        for partition in sorted({each.partition for each in assigned if sub.reads(each.topic)}):
             inputs = inputs_of_task(sub, partition, counts)
             if inputs <= set(assigned):
                 found[TaskId(sub.id, partition)] = inputs

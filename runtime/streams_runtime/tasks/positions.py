@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Protocol
 
+from streams_runtime.api.reading.topic_patterns import fits
 from streams_runtime.api.spec.spec_values import OffsetReset, format_offset_reset
 from streams_runtime.errors import BrokerNotAvailableException, StreamsException
 from streams_runtime.kafka.consumer.invalid_offset import InvalidOffsetException
@@ -38,14 +39,21 @@ class CommittedOffsets(Protocol):
 class Beginnings:
     """Where topics begin in which a group has no valid offset.
 
-    `resets`: by topic; one that is left out begins at its beginning. `read_committed`: the end is where the oldest open
-    transaction begins, whose records are still to come. `clock`: the time from which durations count back, in seconds
-    since 1970.
+    `resets`: by topic, or by the one of `patterns` that topics fit; what is left out begins at its beginning.
+    `read_committed`: the end is where the oldest open transaction begins, whose records are still to come. `clock`: the
+    time from which durations count back, in seconds since 1970.
     """
 
     resets: Mapping[str, OffsetReset] = field(default_factory=dict)
     read_committed: bool = False
     clock: Callable[[], float] = time.time
+    patterns: Collection[str] = ()
+
+    def reset_of(self, topic: str) -> OffsetReset | None:
+        """Where the topic begins; None: at its beginning."""
+        if topic in self.resets:
+            return self.resets[topic]
+        return next((self.resets[each] for each in self.patterns if each in self.resets and fits(each, topic)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +83,11 @@ def positions_of(
     # Commits first: the ends of a moment before might lie before what was committed since.
     committed = offsets.committed_offsets(group, partitions)
     starts, ends = offsets.start_offsets(partitions), offsets.end_offsets(partitions)
+    chosen = {topic: beginnings.reset_of(topic) for topic in {each.topic for each in partitions}}
     begins = {
-        each: beginnings.resets[each.topic]
+        each: reset
         for each in partitions
-        if each.topic in beginnings.resets and not _is_valid(each, committed, starts, ends)
+        if (reset := chosen[each.topic]) is not None and not _is_valid(each, committed, starts, ends)
     }
     begun = _begun(offsets, begins, starts, beginnings)
     for each, at in begun.items():

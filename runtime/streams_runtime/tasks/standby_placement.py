@@ -26,7 +26,7 @@ def stateful_tasks(topology: Topology, counts: Mapping[str, int]) -> dict[TaskId
     """All tasks that have stores, on whichever instance, with their inputs; `counts` are the topics' partitions."""
     return {
         TaskId(sub.id, number): inputs_of_task(sub, number, counts)
-        for sub in topology.subtopologies
+        for sub in topology.resolved(counts).subtopologies
         if sub.stores and counts.keys() >= set(sub.source_topics)
         for number in range(max(counts[topic] for topic in sub.source_topics))
     }

@@ -63,7 +63,8 @@ class TopologyTestDriver:
         """`application` is a path, a document, YAML text (of more than one line), or a StreamsBuilder. Modules in
         Python that a file names are looked for beside it too.
 
-        `partitions` is the number of every source's and sink's topic, or those of some by topic, others having one.
+        `partitions` is the number of every source's and sink's topic, or those of some by topic, or by the pattern
+        that topics fit, others having one.
         Repartition topics have as many as with brokers. Spark is the session that this process has, or one that is
         started (5 to 10 s) and stopped with the driver; see `spark_session`.
 
@@ -119,13 +120,15 @@ class TopologyTestDriver:
         """
         self._check_open()
         sources = {node.topic: node for node in self.topology.nodes if isinstance(node, SourceNode | TableSourceNode)}
-        source = sources.get(name)
+        source = next((node for node in sources.values() if node.reads(name)), None)
         if source is None:
             hint = "it is written; use output_topic" if name in self._outputs else suggestion(name, sources)
             raise TopologyException(f"no source reads the topic {name!r}; {hint}")
         value = source.value if value_schema is None else replace(source.value, schema=value_schema)
         encoders = encoder(name, "key", source.key, self.schemas), encoder(name, "value", value, self.schemas)
-        return InputTopic(name, encoders, self._counts[name], self._pipe, start, auto_advance)
+        count = self._counts.get(name, self._counts[source.topic])
+        self._machine.logs.know(name, count)
+        return InputTopic(name, encoders, count, self._pipe, start, auto_advance)
 
     def output_topic(self, name: str) -> OutputTopic:
         """Return a handle that reads a topic of a sink, or that of the dead letters (createOutputTopic, KIP-470). A
@@ -270,15 +273,20 @@ def _analysed(session: SparkSession, topology: Topology, origins: Mapping[str, s
 
 def _counts(topology: Topology, outputs: Sequence[str], partitions: int | Mapping[str, int]) -> Mapping[str, int]:
     """The number of partitions of each topic that the application or the test reads."""
-    own = (*topology.source_topics, *topology.global_topics, *outputs)
+    patterns = {source.topic: source for source in topology.pattern_sources}
+    own = (*topology.source_topics, *patterns, *topology.global_topics, *outputs)
     some = dict.fromkeys(own, partitions) if isinstance(partitions, int) else partitions
     any_topic = any(isinstance(each, SinkNode) and each.writes_any for each in topology.nodes)
     for topic, count in some.items():
-        if topic not in own and not any_topic:
+        if topic not in own and not any_topic and not any(each.reads(topic) for each in patterns.values()):
             raise TopologyException(
                 f"partitions: no source and no sink has the topic {topic!r}; {suggestion(topic, own)}"
             )
         if count < 1:
             raise TopologyException(f"partitions: found {count} for {topic}; a topic has at least 1")
-    counts = {**some, **{topic: some.get(topic, 1) for topic in own}}
+    fitting = {
+        pattern: max((count for topic, count in some.items() if each.reads(topic)), default=1)
+        for pattern, each in patterns.items()
+    }
+    counts = {**some, **{topic: some.get(topic, fitting.get(topic, 1)) for topic in own}}
     return {**counts, **partition_counts(topology, counts)}

@@ -15,6 +15,7 @@ from streams_runtime.kafka.producer.partitioner import partition_for
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange
 from streams_runtime.testing.mock_producer import Sent
+from streams_runtime.topology.plan import SubTopology
 
 
 class Logged(NamedTuple):
@@ -48,11 +49,22 @@ class Logs:
         """`counts` are the partitions of the topics that are known to be read; `others` are those of each topic that
         only records name. Of changelogs, whose records name their partitions, only the ends are kept.
         """
-        self._counts = counts
+        self._counts = dict(counts)
         self._others = others
         self._unread: defaultdict[str, deque[Logged]] = defaultdict(deque)
         self._ends: Counter[TopicPartition] = Counter()
         self._keyless: Counter[str] = Counter()
+
+    def know(self, topic: str, count: int) -> None:
+        """A topic that a pattern fits is there, with so many partitions."""
+        self._counts[topic] = count
+
+    def read_by(self, sub: SubTopology) -> Sequence[str]:
+        """The topics that the sub-topology reads."""
+        return [
+            *sub.source_topics,
+            *(each for each in self._counts if each not in sub.source_topics and sub.reads(each)),
+        ]
 
     def append(self, sent: Sent, placed_by: bytes | None) -> None:
         """Write a record; `placed_by` decides where it names no partition, and without a key partitions take turns."""

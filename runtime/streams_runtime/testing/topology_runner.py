@@ -80,7 +80,10 @@ class TopologyRunner:
                 for sub in topology.subtopologies
             }
             self._closing = undo.pop_all()
-        self._sinks = SinkTopics(without_topic, EveryTopic(), (), (), {}, own=own_topics(topology))
+        patterns = [source.topic for source in topology.pattern_sources]
+        self._sinks = SinkTopics(
+            without_topic, EveryTopic(), (), (), {}, own=own_topics(topology), read_patterns=patterns
+        )
         self.now = round(START.timestamp() * 1000)
         """The clock of processors of users' own, in ms: a test moves it."""
         self._processor = BatchProcessor(
@@ -123,7 +126,7 @@ class TopologyRunner:
     def forget(self) -> None:
         """Leave out what waits to be processed."""
         for sub in self.topology.every_subtopology:
-            self.logs.take(sub.source_topics)
+            self.logs.take(self.logs.read_by(sub))
 
     def close(self) -> None:
         """Close the stores. May be called twice."""
@@ -139,7 +142,7 @@ class TopologyRunner:
 
     def _work_on(self, sub: SubTopology) -> bool:
         """Whether something waited for the sub-topology."""
-        waiting = self.logs.take(sub.source_topics)
+        waiting = self.logs.take(self.logs.read_by(sub))
         if waiting:
             batch = batch_of(waiting)
             try:

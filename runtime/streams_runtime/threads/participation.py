@@ -74,7 +74,8 @@ class Participation:
         context = self._context
         self._check_topics()
         read = partial(read_whole, context.client_properties)
-        inputs, resets = inputs_of(context.topology), context.beginnings.resets.keys()
+        inputs = inputs_of(self._topics.topology)
+        resets = [each for each in self._topics.read if context.beginnings.reset_of(each) is not None]
         self._intake = intake = Intake(consumer, context.admin, context.limits, read, inputs, resets)
         self._join(consumer)
         failed = False
@@ -125,7 +126,7 @@ class Participation:
         self._write_anew()  # the producer may have given up on records for the old topics, too
         renewed = self._topics.make_ready()
         self._tasks.follow(renewed)
-        if renewed.keys() & self._topics.read:
+        if renewed.keys() & self._topics.read or self._topics.others_fit:
             self._join_anew = True
         elif self._tasks.close_restoring():
             self._parts.machine.move(ThreadState.PARTITIONS_ASSIGNED)
@@ -196,7 +197,7 @@ class Participation:
             self._context.warm_up.wait(self._stopping.is_set, self._stopping.wait)
         if not self._stopping.is_set():  # the group would wait for a member that joins and ends
             self._doubts.join()
-            consumer.subscribe(self._topics.read)
+            consumer.subscribe(self._topics.to_join_with())
 
     def _ready_batches(self, intake: Intake, consumer: GroupConsumer) -> Batches | None:
         """What batches are worked on with; None while they have to wait for Spark."""

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 
 from streams_runtime.client_context import ClientContext
 from streams_runtime.errors import StreamsException
+from streams_runtime.topics.pattern_watch import PatternWatch
 from streams_runtime.topics.topic_watch import TopicWatch
 from streams_runtime.topology.partition_counts import internal_topic_names
+from streams_runtime.topology.plan import Topology
 
 _LOGGER = logging.getLogger("streams_runtime.threads")
 
@@ -19,16 +21,41 @@ class ThreadTopics:
     def __init__(self, context: ClientContext) -> None:
         self._context = context
         self._watch = TopicWatch(context.admin, internal_topic_names(context.topology), context.users_topics)
+        self._patterns = PatternWatch(context.admin, context.topology, context.client_properties)
         self._checked = False
-        self.read = frozenset(topic for sub in context.topology.subtopologies for topic in sub.source_topics)
-        """The topics that tasks read."""
+        self._joined_with: frozenset[str] = frozenset()
+        self._others_fit = False
         self.counts: Mapping[str, int] = {}
         """The number of partitions of each topic, by the last check."""
 
     @property
+    def topology(self) -> Topology:
+        """The topology with the topics that patterns fit, by the last check."""
+        return self._context.topology.resolved(self.counts)
+
+    @property
+    def read(self) -> frozenset[str]:
+        """The topics that tasks read, by the last check."""
+        return frozenset(topic for sub in self.topology.subtopologies for topic in sub.source_topics)
+
+    def to_join_with(self) -> frozenset[str]:
+        """The topics that a member subscribes to from now on."""
+        self._joined_with, self._others_fit = self.read, False
+        self._watch.follow(self._joined_with)
+        return self._joined_with
+
+    @property
     def are_others(self) -> bool:
-        """Whether some are gone, or made anew. Asks now and then, and never waits for brokers."""
-        return bool(self._watch.gone() or self._watch.renewed())
+        """Whether some are gone, made anew, or come or gone by a pattern. Asks now and then, and never waits for
+        brokers.
+        """
+        self._others_fit = self._others_fit or self._patterns.differs(self._joined_with)
+        return bool(self._watch.gone() or self._watch.renewed() or self.others_fit)
+
+    @property
+    def others_fit(self) -> bool:
+        """Whether patterns fit other topics than those that the member has joined with, as far as is known."""
+        return self._others_fit or (bool(self._joined_with) and self._joined_with != self.read)
 
     def check(self) -> None:
         """A rebalance's checks. Raises as ClientContext.make_topics_ready does."""
@@ -60,6 +87,10 @@ class ThreadTopics:
             _LOGGER.warning("the brokers do not have internal topics any more: %s", ", ".join(sorted(gone)))
             self.counts = self._context.make_topics_ready()
             self._watch.note(self._context.admin.topic_ids(self._watch.names), ())
+        if self.others_fit:
+            before, self.counts = self._joined_with, self._context.make_topics_ready()
+            come, gone_now = sorted(self.read - before), sorted(before - self.read)
+            _LOGGER.info("patterns fit other topics: come %s, gone %s", come, gone_now)
         renewed = self._watch.renewed()
         if renewed:
             _LOGGER.warning("topics were deleted and made anew: %s", ", ".join(sorted(renewed)))

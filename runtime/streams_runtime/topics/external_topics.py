@@ -16,12 +16,19 @@ from streams_runtime.topology.plan import Topology
 
 
 def source_topics(topology: Topology) -> Mapping[str, str]:
-    """Every topic that is read and is a user's, with the field that names it."""
-    return {
+    """Every topic that is read and is a user's, with the field that names it, or whose pattern it fits."""
+    named = {
         node.topic: under(node.path, "topic")
         for node in topology.nodes
-        if isinstance(node, SourceNode | TableSourceNode)
+        if isinstance(node, SourceNode | TableSourceNode) and not node.by_pattern
     }
+    fitting = {
+        topic: under(node.path, "topicPattern")
+        for node in topology.pattern_sources
+        for topic in topology.source_topics
+        if topic not in named and node.reads(topic)
+    }
+    return {**named, **fitting}
 
 
 def sink_topics(topology: Topology, spec: ApplicationSpec) -> Mapping[str, str]:
@@ -55,11 +62,15 @@ def own_topics(topology: Topology) -> Mapping[str, str]:
 
 
 def offset_resets(spec: ApplicationSpec) -> Mapping[str, OffsetReset]:
-    """Where the topics of sources begin without a committed offset; those that begin at the beginning are left out.
+    """Where the topics of sources, or of a source's pattern, begin without a committed offset; those that begin at the
+    beginning are left out.
 
     So are repartition topics: what the application has written there itself is read whole.
     """
-    found = {source.topic: source.begins_at(spec.kafka.offset_reset) for source in spec.topology.sources}
+    found = {
+        source.topic_pattern or source.named_topic: source.begins_at(spec.kafka.offset_reset)
+        for source in spec.topology.sources
+    }
     return {topic: reset for topic, reset in found.items() if reset != "earliest"}
 
 
@@ -83,6 +94,29 @@ def check_external_topics(
         raise TopologyException(
             f"sink topics are not on the brokers at {address}: {_listed(no_sinks)}. {_remedy(no_sinks, address)}"
         )
+
+
+def check_patterns(topology: Topology, address: str) -> None:
+    """Raises unless each pattern of a topology that is `resolved` fits a topic, and none fits one that is read anyway.
+
+    MissingSourceTopicException: create a topic that fits. TopologyException: two patterns fit one topic; make one
+    narrower. Either way, start again.
+    """
+    by_topic: dict[str, str] = {}
+    for node in topology.pattern_sources:
+        field = under(node.path, "topicPattern")
+        fitting = [topic for topic in topology.source_topics if node.reads(topic)]
+        if not fitting:
+            raise MissingSourceTopicException(
+                f"no topic on the brokers at {address} fits the pattern {node.topic!r} ({field}). Create one, or"
+                " correct the pattern, and start the application again"
+            )
+        for topic in fitting:
+            if by_topic.setdefault(topic, field) != field:
+                raise TopologyException(
+                    f"the topic {topic} fits the patterns of {by_topic[topic]} and {field}: a topic is read by one"
+                    " source. Make one of them narrower, and start the application again"
+                )
 
 
 def _listed(topics: Mapping[str, str]) -> str:

@@ -18,7 +18,12 @@ from streams_runtime.errors import (
 )
 from streams_runtime.kafka.admin.kafka_admin import Admin
 from streams_runtime.kafka.types import TopicPartition, TopicSpec
-from streams_runtime.topics.external_topics import check_external_topics, sink_topics, source_topics
+from streams_runtime.topics.external_topics import (
+    check_external_topics,
+    check_patterns,
+    sink_topics,
+    source_topics,
+)
 from streams_runtime.topics.setup_policy import SetupPolicy, automatic
 from streams_runtime.topics.table_changelogs import check_table_changelogs
 from streams_runtime.topics.validate_internal import validate
@@ -67,6 +72,14 @@ class SetUp:
         return self.survey.partitions
 
 
+def topology_on(admin: Admin, topology: Topology) -> Topology:
+    """The topology with the topics that its patterns fit at these brokers, which are asked only where there are any.
+
+    Raises what Admin's methods raise.
+    """
+    return topology.resolved(admin.topic_names()) if topology.pattern_sources else topology
+
+
 class InternalTopicManager:
     """Checks and sets up the topics of applications. Holds no state: may be called again and by several
     threads.
@@ -96,9 +109,13 @@ class InternalTopicManager:
 
         Raises what `set_up` raises, except for internal topics that are missing: those are in the answer.
         """
+        topology = topology_on(self._admin, topology)
         sources, sinks = source_topics(topology), sink_topics(topology, spec)
         found = self._admin.describe_topics([*sources, *sinks], config=False)
-        check_external_topics(sources, sinks, found, self._admin.address)
+        # A topic of a pattern may have been deleted since.
+        topology = topology.resolved(found)
+        check_external_topics(source_topics(topology), sinks, found, self._admin.address)
+        check_patterns(topology, self._admin.address)
         external = {name: topic.partitions for name, topic in found.items()}
         counts = partition_counts(topology, external)
         expected = internal_topics(topology, spec, counts)

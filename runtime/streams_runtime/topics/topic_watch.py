@@ -50,6 +50,10 @@ class TopicWatch:
         self._ids: dict[str, str] = {}
         self._renewed: dict[str, str] = {}
 
+    def follow(self, others: Collection[str]) -> None:
+        """Look at these, too."""
+        self.names |= frozenset(others)
+
     def gone(self) -> frozenset[str]:
         """The internal topics that the brokers did not have when they answered last."""
         if self._look is not None and self._look.done:

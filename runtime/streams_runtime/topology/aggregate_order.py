@@ -23,7 +23,9 @@ def order_mistakes(topology: Topology) -> Iterator[Mistake]:
 
 
 def _of_aggregate(topology: Topology, node: AggregateNode, gathers: frozenset[str]) -> Iterator[Mistake]:
-    if len(topology.sources_of(node.name)) > 1:
+    patterns = {source.name for source in topology.pattern_sources}
+    sources = topology.sources_of(node.name)
+    if len(sources) > 1 or sources & patterns:
         of_what = "several topics"
     elif topology.flat_mapped(node.name):
         of_what = "a flatMap or a process step"

@@ -12,6 +12,7 @@ from streams_runtime.topology.nodes.regroup_node import RegroupNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import (
     RepartitionSinkNode,
     SinkNode,
+    SourceNode,
     TableSourceNode,
 )
 from streams_runtime.topology.nodes.table_nodes import TableJoinNode
@@ -100,7 +101,9 @@ def _node_lines(node: Node, sub: SubTopology) -> Iterator[str]:
     consumers = ", ".join(consumer.name for consumer in sub.consumers_of(node.name)) or "none"
     if node.read_topic is not None:
         stores = f", stores: [{node.store}]" if isinstance(node, TableSourceNode) else ""
-        yield f"    Source: {node.name} (topics: [{node.read_topic}]{stores})"
+        by_pattern = isinstance(node, SourceNode) and node.by_pattern
+        topics = node.read_topic if by_pattern else f"[{node.read_topic}]"
+        yield f"    Source: {node.name} (topics: {topics}{stores})"
         yield f"      --> {consumers}"
         return
     if isinstance(node, SinkNode) and node.topic_by is not None:
@@ -145,8 +148,9 @@ def _sources(name: str, sub: SubTopology) -> list[str]:
 
 
 def all_topics(topology: Topology) -> list[str]:
-    """The topics that are read or written, each once; changelogs are not among them."""
-    read = (*topology.source_topics, *topology.global_topics, *topology.repartition_topics)
+    """The topics that are read or written, and the patterns of topics, each once; changelogs are not among them."""
+    patterns = [source.topic for source in topology.pattern_sources]
+    read = (*topology.source_topics, *patterns, *topology.global_topics, *topology.repartition_topics)
     return list(dict.fromkeys((*read, *topology.sink_topics)))
 
 

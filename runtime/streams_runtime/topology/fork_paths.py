@@ -39,7 +39,7 @@ def orders_by_time(sub: SubTopology) -> bool:
     finds the order of its records by itself where it gets all of them, and nothing behind it asks for places.
     """
     orders = [node for node in sub.nodes if not isinstance(node, _OF_ANY_ORDER)]
-    if len(sub.source_topics) == 1 or not orders:
+    if sub.reads_one_topic or not orders:
         return False
     takes_all = all(isinstance(node, StreamJoinNode) for node in orders) and not any(map(_leaves_out, sub.nodes))
     return not takes_all or keeps_order(sub)

@@ -28,7 +28,8 @@ def copartitioned(topology: Topology) -> tuple[tuple[str, ...], ...]:
     members; of others, a task's inputs would be at two members, and it would never start. Groups of at least two; no
     topic is in two groups.
     """
-    return tuple(tuple(sorted(sub.source_topics)) for sub in topology.subtopologies if len(sub.source_topics) > 1)
+    groups = (sorted((*sub.source_topics, *sub.source_patterns)) for sub in topology.subtopologies)
+    return tuple(tuple(group) for group in groups if len(group) > 1)
 
 
 def partition_counts(topology: Topology, source_counts: Mapping[str, int]) -> Mapping[str, int]:
@@ -39,6 +40,7 @@ def partition_counts(topology: Topology, source_counts: Mapping[str, int]) -> Ma
     have them. Raises TopologyException for a user's topic whose count is not given, and for user's topics
     that have to agree and do not.
     """
+    topology = topology.resolved(source_counts)
     counts = dict.fromkeys(topology.source_topics, 0)
     for topic in counts:
         counts[topic] = source_counts.get(topic, 0)
@@ -63,10 +65,13 @@ def partition_counts(topology: Topology, source_counts: Mapping[str, int]) -> Ma
 
 
 def deciding_topics(topology: Topology) -> Mapping[str, frozenset[str]]:
-    """For each internal topic the user's topics whose partition counts decide its own, or the declaration that does."""
+    """For each internal topic the user's topics whose partition counts decide its own, or the declaration that does.
+
+    A pattern stands for all topics that fit it.
+    """
     declared = _declared(topology)
     peers = {topic: group for group in copartitioned(topology) for topic in group}
-    users = frozenset(topology.source_topics)
+    users = frozenset((*topology.source_topics, *(source.topic for source in topology.pattern_sources)))
     between = {node.topic for node in topology.nodes if isinstance(node, SubscribeNode | ResponseNode)}
 
     def upstream(topics: tuple[str, ...]) -> frozenset[str]:
@@ -84,7 +89,7 @@ def deciding_topics(topology: Topology) -> Mapping[str, frozenset[str]]:
                 waiting += users.intersection(peers[topic])
             elif topic not in users:
                 writers = (sub for sub in topology.subtopologies if topic in sub.repartition_sinks)
-                waiting += [each for sub in writers for each in sub.source_topics]
+                waiting += [each for sub in writers for each in (*sub.source_topics, *sub.source_patterns)]
                 waiting += peers.get(topic, ())
         return users & seen | {f"repartition.partitions: {declared[topic]}" for topic in seen & declared.keys()}
 
@@ -92,7 +97,7 @@ def deciding_topics(topology: Topology) -> Mapping[str, frozenset[str]]:
     for sub in topology.subtopologies:
         for store in sub.stores:
             if not store.source_changelog:
-                found[store.changelog_topic] = upstream(sub.source_topics)
+                found[store.changelog_topic] = upstream((*sub.source_topics, *sub.source_patterns))
     return found
 
 
@@ -103,7 +108,7 @@ def tasks(topology: Topology, counts: Mapping[str, int]) -> tuple[TaskId, ...]:
     """
     return tuple(
         TaskId(sub.id, partition)
-        for sub in topology.subtopologies
+        for sub in topology.resolved(counts).subtopologies
         for partition in range(_task_count(sub.source_topics, counts))
     )
 
@@ -126,7 +131,7 @@ def internal_topics(topology: Topology, spec: ApplicationSpec, counts: Mapping[s
     Properties: the library's, over them `spec.internalTopics.config`, over them the topic's own overrides.
     """
     found: list[InternalTopic] = []
-    for sub in topology.subtopologies:
+    for sub in topology.resolved(counts).subtopologies:
         for topic in sub.repartition_sinks:
             found.append(_internal_topic(topology, spec, topic, counts[topic]))
         for store in sub.stores:

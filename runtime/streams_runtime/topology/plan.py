@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from streams_runtime.api.reading.topic_patterns import fits
 from streams_runtime.errors import TopologyException, UnknownStateStoreException
 from streams_runtime.topology.node_order import needed_first
 from streams_runtime.topology.nodes.all_nodes import Node
@@ -26,7 +27,10 @@ _TASK_ID = re.compile(r"(0|[1-9][0-9]*)_(0|[1-9][0-9]*)")
 
 @dataclass(frozen=True, slots=True)
 class SubTopology:
-    """Nodes that are connected without passing through a repartition topic, inputs before their consumers."""
+    """Nodes that are connected without passing through a repartition topic, inputs before their consumers.
+
+    `source_topics` are those that sources name; which ones patterns fit, the brokers tell (`Topology.resolved`).
+    """
 
     id: int
     nodes: tuple[Node, ...]
@@ -42,6 +46,27 @@ class SubTopology:
             for name in dict.fromkeys(node.inputs):
                 consumers.setdefault(name, []).append(node)
         object.__setattr__(self, "_consumers", {name: tuple(nodes) for name, nodes in consumers.items()})
+
+    @property
+    def source_patterns(self) -> tuple[str, ...]:
+        """The patterns of the topics that are read beside those that have names."""
+        return tuple(node.topic for node in self.nodes if isinstance(node, SourceNode) and node.by_pattern)
+
+    @property
+    def reads_one_topic(self) -> bool:
+        """Whether a task's records come from one log, and so have an order by themselves."""
+        return len(self.source_topics) == 1 and not self.source_patterns
+
+    def reads(self, topic: str) -> bool:
+        """Whether its tasks read the topic, if it is there. A pattern is taken for a topic, too (in test drivers)."""
+        return topic in self.source_topics or any(each == topic or fits(each, topic) for each in self.source_patterns)
+
+    def resolved(self, topics: Collection[str]) -> SubTopology:
+        """The same with `source_topics` as they are where these topics are there."""
+        if not self.source_patterns:
+            return self
+        named = tuple(n.read_topic for n in self.nodes if n.read_topic and n.read_topic not in self.source_patterns)
+        return replace(self, source_topics=(*named, *sorted({each for each in topics if self.reads(each)} - {*named})))
 
     def consumers_of(self, name: str) -> tuple[Node, ...]:
         """The nodes that take the records of the node `name`, in order."""
@@ -147,9 +172,25 @@ class Topology:
 
     @property
     def source_topics(self) -> tuple[str, ...]:
-        """The user's topics that tasks read, each once."""
-        read = (n.topic for n in self.nodes if isinstance(n, SourceNode | TableSourceNode))
-        return tuple(topic for topic in read if topic not in self.global_topics)
+        """The user's topics that tasks read, each once; those of patterns only once `resolved` knows them."""
+        internal = {*self.repartition_topics, *self.global_topics}
+        by_name = [n.topic for n in self.nodes if isinstance(n, SourceNode | TableSourceNode) and not n.by_pattern]
+        read = [*by_name, *(topic for sub in self.subtopologies for topic in sub.source_topics)]
+        return tuple(topic for topic in dict.fromkeys(read) if topic not in internal)
+
+    @property
+    def pattern_sources(self) -> tuple[SourceNode, ...]:
+        """The sources that read every topic of a pattern."""
+        return tuple(node for node in self.nodes if isinstance(node, SourceNode) and node.by_pattern)
+
+    def resolved(self, topics: Collection[str]) -> Topology:
+        """The topology as it is where these topics are there: with those that patterns fit among `source_topics`.
+
+        Which nodes there are does not depend on it, nor what they do. Without a pattern it is the same one.
+        """
+        if not self.pattern_sources:
+            return self
+        return replace(self, subtopologies=tuple(each.resolved(topics) for each in self.subtopologies))
 
     @property
     def global_topics(self) -> tuple[str, ...]:

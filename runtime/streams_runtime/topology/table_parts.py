@@ -10,7 +10,7 @@ from streams_runtime.topology.nodes.aggregate_node import AggregateNode
 from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode, ResponseNode, SubscribeNode
 from streams_runtime.topology.nodes.join_node import JoinNode
 from streams_runtime.topology.nodes.regroup_node import RegroupNode
-from streams_runtime.topology.nodes.source_and_sink_nodes import SinkNode, TableSourceNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import SinkNode, SourceNode, TableSourceNode
 from streams_runtime.topology.nodes.step_nodes import TransformNode
 from streams_runtime.topology.nodes.table_nodes import TableJoinNode, ToStreamNode, ToTableNode
 from streams_runtime.topology.nodes.window_kinds import Windows, bounds_differ
@@ -70,7 +70,7 @@ def table_parts(sub: SubTopology) -> tuple[TablePart, ...]:
     for node in sub.nodes:
         if isinstance(node, TableSourceNode | ToTableNode | ForeignKeyJoinNode) or node.name in per_update:
             groups[node.name] = {node.name}
-            several = isinstance(node, ToTableNode) and _topics(sub, node.name) > 1
+            several = isinstance(node, ToTableNode) and _are_of_several_topics(sub, node.name)
             if several or isinstance(node, AggregateNode | ForeignKeyJoinNode):
                 kept.add(node.name)
         elif isinstance(node, TableJoinNode):
@@ -152,8 +152,8 @@ def _is_asked(sub: SubTopology, name: str) -> bool:
     return False
 
 
-def _topics(sub: SubTopology, name: str) -> int:
-    """How many topics the records of a node come from."""
+def _are_of_several_topics(sub: SubTopology, name: str) -> bool:
+    """Whether the records of a node come from more than one topic."""
     by_name = {node.name: node for node in sub.nodes}
     found, seen, waiting = set(), set(), [name]
     while waiting:
@@ -163,7 +163,9 @@ def _topics(sub: SubTopology, name: str) -> int:
             waiting += by_name[here].streams
             if not by_name[here].inputs:
                 found.add(here)
-    return len(found)
+    return len(found) > 1 or any(
+        isinstance(source := by_name[each], SourceNode) and source.by_pattern for each in found
+    )
 
 
 def _check_sides(sub: SubTopology, node: TableJoinNode, groups: Collection[str]) -> None:

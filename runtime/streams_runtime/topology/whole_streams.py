@@ -22,4 +22,6 @@ def is_given_all(sub: SubTopology, name: str) -> bool:
         if isinstance(node, SourceNode | RepartitionSourceNode):
             topics.append(node.topic)
         waiting += node.streams
-    return sorted(topics) == sorted(sub.source_topics)  # none that goes elsewhere, and none on two ways
+    return sorted(topics) == sorted(
+        n.read_topic for n in sub.nodes if n.read_topic is not None
+    )  # none that goes elsewhere, and none on two ways

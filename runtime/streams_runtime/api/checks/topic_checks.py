@@ -33,6 +33,7 @@ from streams_runtime.api.reading.legal_names import (
 )
 from streams_runtime.api.reading.mistakes import suggestion
 from streams_runtime.api.reading.readable_parts import Part, Parts
+from streams_runtime.api.reading.topic_patterns import fits, pattern_problem
 from streams_runtime.api.spec.spec_values import format_offset_reset
 from streams_runtime.api.steps.topology_spec import SourceSpec, StepSpec
 from streams_runtime.errors import Mistake
@@ -45,6 +46,7 @@ def topic_mistakes(parts: Parts) -> Iterator[Mistake]:
     yield from _part_names(parts)
     yield from _stores(parts)
     yield from _read_and_written(parts)
+    yield from _patterns(parts)
     yield from _beginnings(parts)
     yield from _internal_names(parts)
 
@@ -169,7 +171,7 @@ def _read_and_written(parts: Parts) -> Iterator[Mistake]:
     read: dict[str, str] = {}
     first: dict[str, SourceSpec] = {}
     for source in parts.sources:
-        if source.model is None:
+        if source.model is None or source.model.topic is None:
             continue
         topic, field = source.model.topic, under(source.path, "topic")
         if problem := topic_problem(topic):
@@ -207,6 +209,44 @@ def _read_again(source: SourceSpec, path: str, first: SourceSpec, by: str) -> It
             yield Mistake(under(path, field), found, remedy)
 
 
+def _patterns(parts: Parts) -> Iterator[Mistake]:
+    """Sources of patterns: an application never reads what it writes, and nothing twice."""
+    sources = [(source.path, source.model) for source in parts.sources if source.model]
+    for path, source in sources:
+        field = under(path, "topicPattern")
+        if source.topic_pattern is None:
+            if source.topic is None:
+                yield Mistake(path, "a source without a topic", "give topic, or topicPattern for every topic that fits")
+            continue
+        if source.topic is not None:
+            yield Mistake(field, "topicPattern beside topic", "give one of the two")
+        if source.table is not None:
+            found = "a pattern for a table, which is kept from one topic"
+            yield Mistake(field, found, "give topic, or read the topics as a stream and make a table by toTable")
+        if problem := pattern_problem(source.topic_pattern):
+            yield Mistake(field, *problem)
+            continue
+        before = next(other for other, each in sources if each.topic_pattern == source.topic_pattern)
+        if before != path:
+            found = f"the pattern {source.topic_pattern!r} is read by {before}"
+            yield Mistake(field, found, "let steps take their records from one source")
+        yield from _read_by_pattern(parts, source.topic_pattern, field)
+
+
+def _read_by_pattern(parts: Parts, pattern: str, field: str) -> Iterator[Mistake]:
+    """Topics that the application knows by name, and that the pattern must not fit."""
+    for source in parts.sources:
+        if source.model and source.model.topic is not None and fits(pattern, source.model.topic):
+            found = f"the pattern fits the topic {source.model.topic!r}, which {source.path} reads"
+            yield Mistake(field, found, "make it narrower, or leave that source out: a topic is read by one source")
+    own = [*_written(parts), *((place, full) for full, place in internal_topic_fields(parts).values())]
+    for place, topic in own:
+        if fits(pattern, topic):
+            found = f"the pattern fits the topic {topic!r}, which the application writes ({place})"
+            remedy = "make it narrower, or give that topic another name; the application would read its own records"
+            yield Mistake(field, found, remedy)
+
+
 def _beginnings(parts: Parts) -> Iterator[Mistake]:
     """Tables begin at the beginning of their topics."""
     for source in parts.sources:
@@ -239,7 +279,11 @@ def _internal_names(parts: Parts) -> Iterator[Mistake]:
         if twin != full:
             found = f"the internal topic {full!r} would collide with {twin!r}: to Kafka . and _ are the same"
             yield Mistake(field, found, "choose another name")
-    users = [(under(source.path, "topic"), source.model.topic) for source in parts.sources if source.model]
+    users = [
+        (under(source.path, "topic"), source.model.topic)
+        for source in parts.sources
+        if source.model and source.model.topic is not None
+    ]
     for field, topic in (*users, *_written(parts)):
         if colliding(topic) in taken:
             found = f"{topic!r} is the name of an internal topic of this application"

@@ -140,6 +140,15 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     ),
     "SourceSpec": (
         Rule(
+            "has(self.topic) != has(self.topicPattern)",
+            "a source has either topic or topicPattern; give one of the two",
+        ),
+        Rule(
+            "!has(self.topicPattern) || !has(self.table)",
+            "given for a table, which is made of one topic; give topic instead",
+            ".topicPattern",
+        ),
+        Rule(
             "!has(self.offsetReset) || !has(self.table) || self.offsetReset == 'earliest'",
             "given for a table, which always begins at the beginning of its topic; leave it out, or read the topic as a"
             " stream",

@@ -80,8 +80,10 @@ def windows_behind(name: str, steps: Sequence[StepSpec]) -> StepSpec | None:
     return step if step is not None and step.window is not None else None
 
 
-def made_of_their_own(steps: Sequence[StepSpec], tables: Collection[str]) -> Iterator[tuple[StepSpec, str, str]]:
-    """Joins of tables that would wait for themselves.
+def made_of_their_own(
+    steps: Sequence[StepSpec], tables: Collection[str], patterns: Collection[str] = ()
+) -> Iterator[tuple[StepSpec, str, str]]:
+    """Joins of tables that would wait for themselves. `patterns` are the sources that read several topics.
 
     Each with a table that it brings together with others, and the toStream that this is made of, whose records are
     the changes of tables that the join belongs to. A repartition topic in between divides them.
@@ -95,12 +97,12 @@ def made_of_their_own(steps: Sequence[StepSpec], tables: Collection[str]) -> Ite
         together |= dict.fromkeys(roots, roots)
     for join in joins:
         for root in sorted({root for name in inputs_of_step(join) for root in roots_of(name, by_name)}):
-            for changes in _per_update_streams(root, steps):
+            for changes in _per_update_streams(root, steps, patterns):
                 if roots_of(changes.from_ or "", by_name) & together[root]:
                     yield join, root, changes.name
 
 
-def _per_update_streams(root: str, steps: Sequence[StepSpec]) -> list[StepSpec]:
+def _per_update_streams(root: str, steps: Sequence[StepSpec], patterns: Collection[str]) -> list[StepSpec]:
     """The toStreams with a stage of their own that a table's records come through before they become the table."""
     owners = {output: each for each in steps for output in outputs_of_step(each)}
     moved = repartitioned(steps)
@@ -113,7 +115,7 @@ def _per_update_streams(root: str, steps: Sequence[StepSpec]) -> list[StepSpec]:
         if owner is None or owner.name in seen or here in moved:
             continue
         seen.add(owner.name)
-        if tells_changes(owner, owners, steps):
+        if tells_changes(owner, owners, steps, patterns):
             found.append(owner)
         waiting += inputs_of_step(owner)
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from graphlib import CycleError, TopologicalSorter
 
 from streams_runtime.api.reading.field_paths import under
@@ -154,10 +155,13 @@ def stage_before(name: str, steps: Iterable[StepSpec], wanted: Callable[[StepSpe
     return None
 
 
-def tells_changes(step: StepSpec, owners: Mapping[str, StepSpec], steps: Sequence[StepSpec]) -> bool:
+def tells_changes(
+    step: StepSpec, owners: Mapping[str, StepSpec], steps: Sequence[StepSpec], patterns: Collection[str]
+) -> bool:
     """Whether the step is a toStream whose records come in a stage of their own, since old rows are asked for first.
 
-    So it is unless nothing but select lies between it and a table that is told record by record.
+    So it is unless nothing but select lies between it and a table that is told record by record. `patterns` are the
+    sources that read several topics.
     """
     if step.to_stream is None:
         return False
@@ -166,12 +170,15 @@ def tells_changes(step: StepSpec, owners: Mapping[str, StepSpec], steps: Sequenc
         owner = owners.get(owner.from_ or "")
     if owner is not None and owner.to_table is not None:
         # The records of several topics have to be put in order first.
-        return stage_before(owner.from_ or "", steps, _brings_topics_together) is not None
+        return stage_before(owner.from_ or "", steps, partial(_brings_topics_together, patterns)) is not None or (
+            owner.from_ in patterns
+        )
     return owner is not None
 
 
-def _brings_topics_together(step: StepSpec) -> bool:
-    return step.merge is not None or (step.join is not None and step.join.stream is not None)
+def _brings_topics_together(patterns: Collection[str], step: StepSpec) -> bool:
+    several = step.merge is not None or (step.join is not None and step.join.stream is not None)
+    return several or any(name in patterns for name in inputs_of_step(step))
 
 
 def tables_of(sources: Iterable[SourceSpec], steps: Sequence[StepSpec]) -> frozenset[str]:

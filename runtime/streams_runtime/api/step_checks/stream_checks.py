@@ -49,6 +49,8 @@ def stream_mistakes(parts: Parts) -> Iterator[Mistake]:
     streams = streams_of(parts)
     sources = {source.name for source in parts.sources}
     steps = [step.model for step in parts.steps if step.model]
+    models = [source.model for source in parts.sources if source.model]
+    patterns = {source.name for source in models if source.topic_pattern is not None}
     for source in parts.sources:
         if source.model and source.model.timestamp is not None:
             yield from _timestamp(source.model, source.path, source.model.timestamp, streams)
@@ -74,7 +76,7 @@ def stream_mistakes(parts: Parts) -> Iterator[Mistake]:
                 yield from join_mistakes(step.model, step.path, streams, sources, steps)
                 yield from grouped_table_mistakes(step.model, step.path, streams, steps)
                 yield from table_step_mistakes(step.model, step.path, streams, steps)
-                yield from table_stream_mistakes(step.model, step.path, streams, steps)
+                yield from table_stream_mistakes(step.model, step.path, streams, steps, patterns)
                 yield from stream_join_mistakes(step.model, step.path, streams)
     yield from processing_error_mistakes(parts, streams)
     for sink in parts.sinks:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 
 from streams_runtime.api.flow.flows import UNKNOWN, Stream
@@ -18,15 +18,17 @@ _LEAST = timedelta(milliseconds=1)
 
 
 def table_stream_mistakes(
-    step: StepSpec, path: str, streams: Mapping[str, Stream], steps: Sequence[StepSpec]
+    step: StepSpec, path: str, streams: Mapping[str, Stream], steps: Sequence[StepSpec], patterns: Collection[str]
 ) -> Iterator[Mistake]:
-    """What is wrong with the step where streams become tables, or tables streams. `steps` are all."""
+    """What is wrong with the step where streams become tables, or tables streams. `steps` are all, and `patterns` the
+    sources that read several topics.
+    """
     if step.to_table is not None:
         yield from _to_table(step, under(path, "toTable"), streams.get(step.from_ or "", UNKNOWN))
     if step.to_stream is not None:
         yield from _to_stream(step, under(path, "toStream"), streams.get(step.from_ or "", UNKNOWN), steps)
     if step.join is not None:
-        yield from _joined(step, path, streams, steps)
+        yield from _joined(step, path, streams, steps, patterns)
     yield from _by_key(step, path, streams)
 
 
@@ -61,9 +63,11 @@ def suppress_shape_mistakes(suppress: SuppressSpec, path: str) -> Iterator[Mista
         yield Mistake(under(path, "buffer"), found, "give it records, bytes or both, or leave it out")
 
 
-def _joined(step: StepSpec, path: str, streams: Mapping[str, Stream], steps: Sequence[StepSpec]) -> Iterator[Mistake]:
+def _joined(
+    step: StepSpec, path: str, streams: Mapping[str, Stream], steps: Sequence[StepSpec], patterns: Collection[str]
+) -> Iterator[Mistake]:
     tables = {name for name, stream in streams.items() if stream.table}
-    for join, table, changes in made_of_their_own(steps, tables):
+    for join, table, changes in made_of_their_own(steps, tables, patterns):
         if join is step:
             found = f"{table!r} is made of {changes!r}, whose records are changes of a table that it is joined with"
             yield Mistake(under(path, "join", "table"), found, f"put a keyBy between {changes!r} and {table!r}")

@@ -69,3 +69,20 @@ class DedupeSpec(Model):
         description="Spark SQL expression for the id, of a type that keys may have. Records with one id have to come in"
         " one partition. Records whose id is null are passed on, all of them. Absent: the record's key.",
     )
+
+
+class RepartitionSpec(Model):
+    """Sends a stream's records through a topic of the application's own, whether or not anything stateful follows."""
+
+    partitions: int | None = Field(
+        default=None,
+        ge=1,
+        le=10_000,
+        description="How many partitions the topic has, and what follows it tasks. Absent: as many as the largest topic"
+        " that its records come from.",
+    )
+    partition_by: str | None = Field(
+        default=None,
+        description="Spark SQL expression over the record's columns that gives the partition that it goes to, an INT or"
+        " a BIGINT from 0 (a StreamPartitioner). Null: the one that the key gives. Absent: so for every record.",
+    )

@@ -12,7 +12,13 @@ from streams_runtime.api.spec.spec_values import Duration, OffsetReset
 from streams_runtime.api.steps.functions_spec import FunctionSpec
 from streams_runtime.api.steps.process_spec import ProcessSpec
 from streams_runtime.api.steps.stream_joins_spec import WithinSpec
-from streams_runtime.api.steps.stream_steps_spec import BranchSpec, DedupeSpec, FlatMapSpec, PeekSpec
+from streams_runtime.api.steps.stream_steps_spec import (
+    BranchSpec,
+    DedupeSpec,
+    FlatMapSpec,
+    PeekSpec,
+    RepartitionSpec,
+)
 from streams_runtime.api.steps.table_steps_spec import HISTORY, ToStreamSpec, ToTableSpec
 from streams_runtime.api.steps.windows_spec import WindowSpec
 
@@ -60,8 +66,15 @@ class SourceSpec(Model):
     """A topic that the application reads."""
 
     name: str = Field(description="What steps call this source; unique among sources and steps.")
-    topic: str = Field(
+    topic: str | None = Field(
+        default=None,
         description="The topic; it has to exist. Sources of one topic are one source: streams, with equal settings."
+        " Either this or topicPattern.",
+    )
+    topic_pattern: str | None = Field(
+        default=None,
+        description="Regular expression: the source reads every topic whose whole name fits it, also those that are"
+        " made later. At least one has to exist. Streams only.",
     )
     key: FormatSpec | None = Field(
         default=None,
@@ -83,6 +96,11 @@ class SourceSpec(Model):
         " earliest, latest, a duration counted back from now, or none. Absent: spec.kafka.offsetReset. A table always"
         " begins at the beginning.",
     )
+
+    @property
+    def named_topic(self) -> str:
+        """The topic; empty where there is none: it reads those of a pattern, or what it reads is missing."""
+        return self.topic or ""
 
     def begins_at(self, application: OffsetReset) -> OffsetReset:
         """Where it begins without a committed offset, in an application with this spec.kafka.offsetReset."""
@@ -140,23 +158,6 @@ class JoinSpec(Model):
     def other(self) -> str:
         """The table or stream that is joined with; empty where none is named."""
         return self.table or self.stream or ""
-
-
-class RepartitionSpec(Model):
-    """Sends a stream's records through a topic of the application's own, whether or not anything stateful follows."""
-
-    partitions: int | None = Field(
-        default=None,
-        ge=1,
-        le=10_000,
-        description="How many partitions the topic has, and what follows it tasks. Absent: as many as the largest topic"
-        " that its records come from.",
-    )
-    partition_by: str | None = Field(
-        default=None,
-        description="Spark SQL expression over the record's columns that gives the partition that it goes to, an INT or"
-        " a BIGINT from 0 (a StreamPartitioner). Null: the one that the key gives. Absent: so for every record.",
-    )
 
 
 EVERY = "*"

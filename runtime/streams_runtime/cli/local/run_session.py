@@ -26,6 +26,7 @@ from streams_runtime.kafka.admin.kafka_admin import Admin
 from streams_runtime.kafka.broker.ports import require_free
 from streams_runtime.kafka.client.client_properties import client_properties
 from streams_runtime.lifecycle.retry_budget import RestartPolicy
+from streams_runtime.topics.topic_manager import topology_on
 from streams_runtime.topology.declared.build_topology import build_topology
 from streams_runtime.topology.partition_counts import internal_topic_names
 
@@ -119,8 +120,9 @@ class Session:
             require_free(port)
         self._brokers.reach(application.spec)
         properties = client_properties(self._brokers.address, application.spec.kafka.config)
-        inputs = {*topology.source_topics, *topology.repartition_topics}
         admin = Admin(properties, timeout=_ANSWER_SECONDS)
+        self._topology = topology = topology_on(admin, topology)
+        inputs = {*topology.source_topics, *topology.repartition_topics}
         internal = frozenset(internal_topic_names(topology))
         stable = topology.source_topics if application.spec.processing.exactly_once else ()
         watch = GroupWatch(admin, application.application_id, inputs, internal, stable)

@@ -29,7 +29,8 @@ from streams_runtime.kafka.admin.connection import (
 from streams_runtime.kafka.admin.group_members import members_of, readers_of
 from streams_runtime.kafka.admin.group_offsets import GroupOffsets
 from streams_runtime.kafka.admin.partition_offsets import PartitionOffsets
-from streams_runtime.kafka.admin.pending_requests import Deletion, TopicLook, UnderWay
+from streams_runtime.kafka.admin.pending_requests import Deletion, TopicListing, TopicLook, UnderWay
+from streams_runtime.kafka.admin.topic_list import list_topics
 from streams_runtime.kafka.client.librdkafka import remind
 from streams_runtime.kafka.client.librdkafka_errors import (
     QuietLog,
@@ -166,6 +167,16 @@ class Admin:
         doing = f"looking for the topics {listed(wanted)}"
         ask = self._answers.question(doing, AdminClient.describe_topics, TopicCollection(wanted))
         return self._not_waited_for(ask, TopicLook)
+
+    def topic_names(self) -> frozenset[str]:
+        """The names of all topics that this login may see, but for the brokers' own."""
+        doing = "listing the topics"
+        found = self._answers.all(self._answers.question(doing, list_topics), doing)
+        return frozenset().union(*found.values())
+
+    def look_for_all(self) -> TopicListing:
+        """Asks for the names of all topics, and does not wait, as `look_for` does not."""
+        return self._not_waited_for(self._answers.question("listing the topics", list_topics), TopicListing)
 
     def create_topics(self, topics: Sequence[TopicSpec], validate_only: bool = False) -> CreatedTopics:
         """Makes topics, or with `validate_only` asks the brokers whether they would.

@@ -49,6 +49,18 @@ class TopicLook(UnderWay):
         return {name: str(each.result().topic_id) for name, each in found.items()}
 
 
+class TopicListing(UnderWay):
+    """A look at all topics, whose one answer is their names."""
+
+    @property
+    def names(self) -> frozenset[str] | None:
+        """The names, but for those of brokers' own topics; None while there is no answer."""
+        for each in self._answers.values():
+            if each.done() and each.exception() is None:
+                return frozenset(each.result())
+        return None
+
+
 class Deletion(UnderWay):
     """The deletion of records."""
 

@@ -72,7 +72,10 @@ class Candidates:
         return {name: over for name, over in found.items() if over is not None}
 
     def _is_read_as_it_is(self, source: Node) -> bool:
-        return source.name in self._known.decoders and self._known.decoders[source.name].timestamp is None
+        # Records of several topics have an order among each other, which a scan of one topic knows nothing of.
+        by_pattern = isinstance(source, SourceNode) and source.by_pattern
+        decoder = self._known.decoders.get(source.name)
+        return decoder is not None and decoder.timestamp is None and not by_pattern
 
     def _of(self, output: OutputFrame, source: PlanNode, headers: bool, order_times: bool) -> TakenOver | None:
         decoder = self._known.decoders[source.name]

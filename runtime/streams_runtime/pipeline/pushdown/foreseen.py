@@ -90,7 +90,7 @@ def _fits_around(node: Node, tables: set[str], behind: set[str]) -> bool:
 
 
 def _is_read(node: SourceNode | TableSourceNode) -> bool:
-    return node.value.name == "json" and node.key.name in KEYS and node.timestamp is None
+    return node.value.name == "json" and node.key.name in KEYS and node.timestamp is None and not node.by_pattern
 
 
 def _is_plain_step(node: TransformNode) -> bool:

@@ -89,7 +89,7 @@ class EarlyRunner:
         """The first stage. Raises SparkNeeded: ranges, another stage, or a record that only Spark can judge."""
         if batch.records is None or not self._over:
             raise SparkNeeded
-        answers = [answered_here(each.stage, batch.records_of(each.source.topic)) for each in self._over]
+        answers = [answered_here(each.stage, batch.records_of(each.source)) for each in self._over]
         if any(not each.done or each.left.num_rows for each in answers):
             raise SparkNeeded
         result = StageOutput()

@@ -59,15 +59,17 @@ class SinkTopics:
         properties: Mapping[str, str],
         clock: Callable[[], float] = time.time,
         own: Mapping[str, str] | None = None,
+        read_patterns: Collection[str] = (),
     ) -> None:
         """`sinks` are the topics for which the policy is, `others` what is written beside them. `clock` gives s.
 
-        `own`: topics that no record may be given by an expression, with what they are, in words.
+        `own`: topics that no record may be given by an expression, with what they are, in words; those that fit
+        `read_patterns` are read by the application.
         """
         self._policy = policy
         self._admin = admin
         self._sinks = frozenset(sinks)
-        self._routing = TopicRouting(admin, own or {}, clock)
+        self._routing = TopicRouting(admin, own or {}, clock, read_patterns)
         self._written = (*dict.fromkeys((*sinks, *others, *([policy.topic] if policy.topic else []))),)
         self._sending = Sending(
             int(producer_setting(properties, MESSAGE_BYTES)), producer_setting(properties, "compression.type")

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Protocol
 
 from streams_runtime.api.reading.legal_names import topic_problem
+from streams_runtime.api.reading.topic_patterns import fits
 from streams_runtime.batch.stage import ChosenTopics, Emission
 from streams_runtime.errors import ConfigException
 from streams_runtime.processing.failures.refused_records import Refusal
@@ -44,9 +45,16 @@ class TopicRouting:
     """
 
     def __init__(
-        self, topics: TopicLookup, own: Mapping[str, str], clock: Callable[[], float] = time.monotonic
+        self,
+        topics: TopicLookup,
+        own: Mapping[str, str],
+        clock: Callable[[], float] = time.monotonic,
+        read_patterns: Collection[str] = (),
     ) -> None:
-        """`own` are the topics that no record may go to, with what they are, in words. `clock` gives seconds."""
+        """`own` are the topics that no record may go to, with what they are, in words, and so are those that fit
+        `read_patterns`. `clock` gives seconds.
+        """
+        self._read_patterns = read_patterns
         self._topics = topics
         self._own = own
         self._clock = clock
@@ -101,6 +109,8 @@ class TopicRouting:
             return Refusal(_INVALID, f"topicBy gives no topic for it: {problem[0]}")
         if name in self._own:
             return Refusal(_INVALID, f"topicBy gives {name} for it, which {self._own[name]}")
+        if any(fits(each, name) for each in self._read_patterns):
+            return Refusal(_INVALID, f"topicBy gives {name} for it, which this application reads")
         if chosen.sink.topics is not None and name not in chosen.sink.topics:
             return Refusal(_INVALID, f"topicBy gives {name} for it, which is not among the sink's topics")
         return None

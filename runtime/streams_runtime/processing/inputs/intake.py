@@ -296,7 +296,7 @@ def batch_of(fetched: Fetched, positions: Mapping[TopicPartition, int]) -> Batch
     return BatchInput(ranges, record_table(kept))
 
 
-def split_by_topics(batch: BatchInput, topics: frozenset[str]) -> BatchInput | None:
-    """The part of a batch that comes from these topics; None when there is none."""
-    ranges = tuple(each for each in batch.ranges if each.partition.topic in topics)
+def split_by_topics(batch: BatchInput, reads: Callable[[str], bool]) -> BatchInput | None:
+    """The part of a batch that comes from topics for which `reads` says so; None when there is none."""
+    ranges = tuple(each for each in batch.ranges if reads(each.partition.topic))
     return BatchInput(ranges, batch.records) if ranges else None

@@ -55,7 +55,7 @@ def apply(given: StageInput, context: ApplyContext) -> Applied:
         found: Results | None
         if context.is_tick:
             found = task.punctuate()
-            own_reads = Reads([(context.sub.source_topics[0], _NO_OFFSET)], [max(task.stream_time, 0) * 1000])
+            own_reads = Reads([(_any_topic(context), _NO_OFFSET)], [max(task.stream_time, 0) * 1000])
         elif (own_reads := reads.get(partition, Reads())).origins:
             found = task.process(_with_rows(own_reads, rows, own), rows)
         else:
@@ -66,6 +66,11 @@ def apply(given: StageInput, context: ApplyContext) -> Applied:
         made.add(partition, found, own_reads)
     applied.rows = made.table()
     return applied
+
+
+def _any_topic(context: ApplyContext) -> str:
+    """What rows come of that no record has made."""
+    return next(node.read_topic for node in context.sub.nodes if node.read_topic is not None)
 
 
 def has_due(node: ProcessNode, context: ApplyContext) -> bool:

@@ -6,7 +6,7 @@ refused is refused before the first step, and an offset that a log does not have
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -97,10 +97,11 @@ def plan_reset(reset: ResetSpec, topology: Topology, survey: ResetSurvey, now: f
 
     The application's file says nothing wrong of it (api.checks.operations.reset_checks). Raises nothing.
     """
+    topology = topology.resolved(survey.logs)
     topics = reset_topics_of(reset, topology)
-    refusals = [*survey.problems, *_unknown(reset, topics), *_time_refusals(reset, now), *_readers(survey)]
+    refusals = [*survey.problems, *_unknown(reset, topology), *_time_refusals(reset, now), *_readers(survey)]
     moves = []
-    for source, topic in topics.items():
+    for source, topic in topics:
         log = survey.logs.get(topic)
         if log is None:
             if not survey.problems:
@@ -113,18 +114,19 @@ def plan_reset(reset: ResetSpec, topology: Topology, survey: ResetSurvey, now: f
     return ResetOutlook(plan, tuple(dict.fromkeys(refusals)), survey.members)
 
 
-def reset_topics_of(reset: ResetSpec, topology: Topology) -> Mapping[str, str]:
-    """The topics whose offsets are set, by their sources' names, in the order of the topology."""
-    read = {
-        node.name: node.topic
-        for node in topology.nodes
-        if isinstance(node, SourceNode | TableSourceNode) and node.topic in topology.source_topics
-    }
+def reset_topics_of(reset: ResetSpec, topology: Topology) -> Sequence[tuple[str, str]]:
+    """The sources whose offsets are set, each with a topic that it reads, in the order of the topology.
+
+    Those of a pattern are known once the topology is `resolved`.
+    """
+    topics = topology.source_topics
+    nodes = [node for node in topology.nodes if isinstance(node, SourceNode | TableSourceNode)]
+    read = {node.name: [topic for topic in topics if node.reads(topic)] for node in nodes}
     named = _named(reset)
-    if not named:
-        return read
-    again = {n.name: read[n.input] for n in topology.nodes if isinstance(n, TransformNode) and n.is_source}
-    return {source: topic for source, topic in {**read, **again}.items() if source in named}
+    if named:
+        again = (node for node in topology.nodes if isinstance(node, TransformNode) and node.is_source)
+        read |= {node.name: read[node.input] for node in again}
+    return [(name, topic) for name, each in read.items() if not named or name in named for topic in each]
 
 
 def _named(reset: ResetSpec) -> Collection[str]:
@@ -132,9 +134,15 @@ def _named(reset: ResetSpec) -> Collection[str]:
     return reset.to.offsets if reset.to.offsets is not None else reset.sources
 
 
-def _unknown(reset: ResetSpec, topics: Mapping[str, str]) -> Iterator[str]:
+def _unknown(reset: ResetSpec, topology: Topology) -> Iterator[str]:
     """A topology that is in force need not be the one of the file: a change may be refused, or rolled back."""
-    if missing := [source for source in _named(reset) if source not in topics]:
+    known = {
+        node.name
+        for node in topology.nodes
+        if (isinstance(node, SourceNode | TableSourceNode) and node.topic not in topology.global_topics)
+        or (isinstance(node, TransformNode) and node.is_source)
+    }
+    if missing := [source for source in _named(reset) if source not in known]:
         yield (
             f"the topology in force has no source {listed(missing)} with offsets of a group: name others, or let the"
             " topology that has them be deployed first"

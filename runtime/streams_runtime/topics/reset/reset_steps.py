@@ -18,6 +18,7 @@ from streams_runtime.topics.reset.reset_plan import (
     reset_topics_of,
 )
 from streams_runtime.topics.table_changelogs import former_changelogs
+from streams_runtime.topics.topic_manager import topology_on
 from streams_runtime.topology.partition_counts import internal_topic_names
 from streams_runtime.topology.plan import Topology
 
@@ -32,12 +33,13 @@ def survey(
 
     `problems` are given on. Under `exactly_once` a log ends where its oldest open transaction begins.
     """
+    topology = topology_on(admin, topology)
     group = topology.application_id
     internal = (*internal_topic_names(topology), *former_changelogs(admin, topology))
     emptied = reset.internal_topics == "Delete"
     there = set(admin.describe_topics(internal, config=False)) if emptied else set()
     return ResetSurvey(
-        logs=_logs(admin, reset, group, set(reset_topics_of(reset, topology).values()), exactly_once),
+        logs=_logs(admin, reset, group, {topic for _, topic in reset_topics_of(reset, topology)}, exactly_once),
         internal=tuple(name for name in internal if name in there),
         members=members(admin, group),
         readers=admin.readers_of(there, group),

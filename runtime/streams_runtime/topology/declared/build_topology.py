@@ -89,7 +89,7 @@ def _nodes(application: StreamsApplication) -> list[Node]:
     nodes: list[Node] = []
     readers: dict[str, str] = {}
     for index, source in enumerate(spec.sources):
-        first = readers.setdefault(source.topic, source.name)
+        first = source.name if source.topic is None else readers.setdefault(source.topic, source.name)
         own = source.name in with_own_changelogs
         nodes.append(_source(source, under("spec.topology.sources", index), first, own))
     for index, step in enumerate(spec.steps):
@@ -152,9 +152,11 @@ def _source(source: SourceSpec, path: str, first: str, own_changelog: bool) -> N
     value = _format(source.value)
     if source.table is not None:
         store, history = source.table.store, history_of(source.table)
-        read = (source.name, source.topic, key, value, source.timestamp)
+        read = (source.name, source.named_topic, key, value, source.timestamp)
         return TableSourceNode(*read, store, path, history, own_changelog)
-    return SourceNode(source.name, source.topic, key, value, source.timestamp, path)
+    if source.topic_pattern is not None:
+        return SourceNode(source.name, source.topic_pattern, key, value, source.timestamp, path, by_pattern=True)
+    return SourceNode(source.name, source.named_topic, key, value, source.timestamp, path)
 
 
 def _step(step: StepSpec, path: str, rename: Mapping[str, str], tables: Collection[str]) -> Sequence[Node]:
@@ -312,7 +314,11 @@ def _subtopology(index: int, nodes: Sequence[Node], application_id: str) -> SubT
     return SubTopology(
         id=index,
         nodes=tuple(nodes),
-        source_topics=tuple(node.read_topic for node in nodes if node.read_topic is not None),
+        source_topics=tuple(
+            node.read_topic
+            for node in nodes
+            if node.read_topic is not None and not (isinstance(node, SourceNode) and node.by_pattern)
+        ),
         sink_topics=users_topics(nodes),
         repartition_sinks=tuple(node.internal_topic for node in nodes if node.internal_topic is not None),
         stores=tuple(store for node in nodes for store in node.store_specs(application_id)),

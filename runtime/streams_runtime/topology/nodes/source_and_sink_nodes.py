@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from streams_runtime.api.reading.topic_patterns import fits
 from streams_runtime.topology.nodes.plan_node import PlanNode, StepNode, with_history
 from streams_runtime.topology.store_specs import StoreSpec
 
@@ -36,14 +37,26 @@ class FromTopicNode(PlanNode):
         return "read"
 
     @property
+    def by_pattern(self) -> bool:
+        """Whether `topic` is a pattern."""
+        return False
+
+    @property
     def read_topic(self) -> str | None:
         """The topic itself."""
         return self.topic
 
+    def reads(self, topic: str) -> bool:
+        """Whether the records of a topic are its own, among those that the sub-topology reads."""
+        return topic == self.topic
+
 
 @dataclass(frozen=True, slots=True)
 class SourceNode(FromTopicNode):
-    """A stream read from a user's topic. `timestamp` is an expression that replaces the record's own."""
+    """A stream read from a user's topic. `timestamp` is an expression that replaces the record's own.
+
+    With `by_pattern` it reads every topic whose whole name fits the regular expression `topic`.
+    """
 
     KIND: ClassVar[str] = "source"
 
@@ -51,6 +64,16 @@ class SourceNode(FromTopicNode):
     value: Format
     timestamp: str | None
     path: str
+    by_pattern: bool = False
+
+    @property
+    def summary(self) -> str:
+        """The source in a user's words."""
+        return "read every topic of this pattern" if self.by_pattern else "read"
+
+    def reads(self, topic: str) -> bool:
+        """Whether the records of a topic are its own, among those that the sub-topology reads."""
+        return fits(self.topic, topic) if self.by_pattern else topic == self.topic
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,9 @@ def reset_mistakes(reset: ResetSpec, sources: Iterable[SourceSpec]) -> Iterator[
     for name, offsets in (reset.to.offsets or {}).items():
         path = under(f"{AT}.to.offsets", name)
         yield from _source(name, path, known)
+        if name in known and known[name].topic_pattern is not None:
+            found = f"{name!r} reads several topics, by the pattern {known[name].topic_pattern!r}"
+            yield Mistake(path, found, "go to earliest, latest or a time, which all of its topics have")
         if reset.sources and name not in reset.sources:
             yield Mistake(path, f"{name!r} is not among {AT}.sources", "name it there too, or leave its offsets out")
         if not offsets:
@@ -44,8 +47,8 @@ def _named_twice(reset: ResetSpec, known: Mapping[str, SourceSpec]) -> Iterator[
     fields |= {name: under(f"{AT}.to.offsets", name) for name in reset.to.offsets or {}}
     first: dict[str, str] = {}
     for name, field in fields.items():
-        if name in known and first.setdefault(known[name].topic, name) != name:
-            topic = known[name].topic
+        topic = known[name].topic if name in known else None
+        if topic is not None and first.setdefault(topic, name) != name:
             found = f"{name!r} reads the topic {topic!r}, as {first[topic]!r} does, and both are named"
             yield Mistake(field, found, "name one of the two: a topic's offsets are set once")
 
