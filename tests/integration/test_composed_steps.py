@@ -52,6 +52,13 @@ OF_RESULTS: Sequence[Chain] = (
 )
 """Aggregates that take records in turn, behind the changes of a table that results of a join were made to."""
 
+OF_WAYS: Sequence[Chain] = (
+    ("merge", "flatMap", "merge"),
+    ("flatMap", "merge", "merge", "session"),
+    ("tumbling", "toStream", "merge", "flatMap", "merge"),
+)
+"""Merges of what has come of one record, in pieces."""
+
 OF_GROUPS: Sequence[tuple[str, Chain]] = (
     ("table", ("groupBy",)),
     ("table", ("where", "groupBy", "toStream", "sum")),
@@ -203,6 +210,13 @@ def test_joins_meet_what_a_table_with_a_history_had_then(spark: SparkSession, po
         table["historyRetention"] = "2s"
     assert len(tables) > 2
     assert wrong(spark, document, partitions, 5 * RECORDS) == []
+
+
+def test_what_one_record_becomes_on_several_ways_comes_way_by_way(spark: SparkSession) -> None:
+    together = Made("string", "continue")
+    for chain in OF_WAYS:
+        add_chain(together, "stream", chain)
+    assert wrong(spark, together.document) == []
 
 
 def test_changes_of_a_table_of_results_have_the_order_of_these(spark: SparkSession) -> None:

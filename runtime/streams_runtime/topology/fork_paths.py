@@ -50,9 +50,10 @@ def keeps_order(sub: SubTopology) -> bool:
 
     So does one whose inputs come in several stages; what brings a stream and a table's changes, or two streams, into
     one order; a join whose right side may have a record before its left side has the same one; and a table, a dedupe
-    or a process step of what a join of streams gives, whose results have no place in a topic.
+    or a process step of what a join of streams gives, whose results have no place in a topic. So does a merge to which
+    pieces of one record come on several ways: elements of a flatMap, or what a merge before it has brought together.
     """
-    if merges_stages(sub):
+    if merges_stages(sub) or _merges_pieces(sub):
         return True
     stages = stages_of(sub)
     per_update = per_update_aggregates(sub)
@@ -119,6 +120,22 @@ def _parting(sub: SubTopology) -> Iterator[tuple[str, list[str]]]:
     for node in sub.nodes:
         if not isinstance(node, SplitNode):
             yield node.name, [each.name for each in sub.nodes if node.name in each.streams]
+
+
+def _merges_pieces(sub: SubTopology) -> bool:
+    again = [node for node in sub.nodes if isinstance(node, MergeNode) and _comes_again(sub, node)]
+    return len(again) > 1 or (bool(again) and any(isinstance(node, FlatMapNode) for node in sub.nodes))
+
+
+def _comes_again(sub: SubTopology, merge: MergeNode) -> bool:
+    """Whether what one record has become comes to a merge on several ways."""
+    seen: set[str] = set()
+    for name in merge.merged:
+        before = _before(sub, name)
+        if before & seen:
+            return True
+        seen |= before
+    return False
 
 
 def _right_first(sub: SubTopology, join: StreamJoinNode) -> bool:
