@@ -94,12 +94,23 @@ def namespace(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """The one Spark session of the run, on two cores of this machine."""
-    from streams_runtime.pipeline.spark.spark_session import open_session
+    """The one Spark session of the run, on two cores of this machine. It goes through expressions as they are."""
+    from streams_runtime.testing.spark_for_tests import spark_session
 
-    session = open_session("tests", master="local[2]")
-    yield session
-    session.stop()
+    with spark_session("tests", master="local[2]") as session:
+        yield session
+
+
+@pytest.fixture
+def compiled_queries(spark: SparkSession) -> Iterator[None]:
+    """That session makes classes of queries, as it does in pods."""
+    from streams_runtime.testing.spark_for_tests import INTERPRETED
+
+    for name in INTERPRETED:
+        spark.conf.unset(name)
+    yield
+    for name, value in INTERPRETED.items():
+        spark.conf.set(name, value)
 
 
 @pytest.fixture

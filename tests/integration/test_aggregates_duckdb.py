@@ -19,7 +19,11 @@ from shared_cases import EXAMPLES, shared, shared_batches
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.timeout(900),
+    pytest.mark.usefixtures("compiled_queries"),
+]
 
 CALLS: Mapping[str, tuple[str, str]] = {
     "n": ("count_if(v > 1)", "count(*) filter (where v > 1)"),

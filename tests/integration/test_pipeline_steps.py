@@ -18,7 +18,7 @@ from streams_runtime.topology.nodes.source_and_sink_nodes import Format
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("compiled_queries")]
 
 AB = "a BIGINT, b STRING"
 

@@ -23,7 +23,11 @@ from streams_runtime.topology.nodes.window_kinds import TimeWindows
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.timeout(900),
+    pytest.mark.usefixtures("compiled_queries"),
+]
 
 DAY = 86_400_000
 TIMES = {

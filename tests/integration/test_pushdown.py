@@ -32,7 +32,7 @@ from streams_runtime.pipeline.runner import SubTopologyRunner
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("compiled_queries")]
 
 SCHEMA = "a BIGINT, i INT, d DOUBLE, s STRING, ok BOOLEAN"
 ALL = {"n": "count(*)", "known": "count(s)", "total": "sum(a)", "low": "min(a)", "high": "max(i)", "mean": "avg(i)"}
