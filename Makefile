@@ -88,7 +88,7 @@ jvm: $(PROJECT_STAMP)
 demo: install
 	@$(PYTHON) examples/demo.py
 
-# Seven lanes (tests/support/lanes.py), three at a time: four keep two cores no busier, and each other waiting.
+# Seven lanes (tests/support/lanes.py), three workers: four keep two cores no busier, and each other waiting.
 test: install
 	@$(PYTHON) -m pytest -n $(WORKERS) --dist loadscope
 

@@ -2,8 +2,8 @@
 
 A run makes a part of the pairs that fit: chains of up to six steps, several in an application, keys of every format,
 and records that can't be read where the policy has an answer to them. With `STREAMSAPP_TEST_PAIRS=all` it makes every
-pair, those of processors too, which takes long; `STREAMSAPP_TEST_SEED` names other chains, records and batches. A
-failure says which chain it was.
+pair, those of processors too, and runs all in several ways, which takes long; `STREAMSAPP_TEST_SEED` names other
+chains, records and batches. A failure says which chain it was.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 SEED = int(os.environ.get("STREAMSAPP_TEST_SEED", "1"))
 ALL = os.environ.get("STREAMSAPP_TEST_PAIRS") == "all"
 POLICIES: Sequence[Any] = ("fail", "continue", {"deadLetter": {"topic": "letters"}})
+WAYS: Sequence[tuple[str, int]] = (("fail", 1), ("continue", 3))
+"""A policy for records that can't be read, and how many partitions."""
 STEPS, CHAINS, APPLICATIONS, RECORDS = 6, 3, 4, 40
 OF_RESULTS: Sequence[Chain] = (
     ("left join stream", "headers", "reduce", "toStream", "class"),
@@ -135,6 +137,11 @@ def wrong(spark: SparkSession, document: dict[str, Any], partitions: int = 1, co
     return differences(model, made.run(records, cuts))
 
 
+def runs(policy: str, partitions: int) -> Sequence[tuple[str, int]]:
+    """How an application is run: like this, and with ALL in every way."""
+    return WAYS if ALL else [(policy, partitions)]
+
+
 @pytest.mark.parametrize("number", range(len(chains()) if ALL else APPLICATIONS))
 def test_steps_behind_each_other_give_what_the_model_says(spark: SparkSession, number: int) -> None:
     some, key, policy = chains()[number], FORMATS[number % len(FORMATS)], POLICIES[number % len(POLICIES)]
@@ -154,7 +161,7 @@ def test_steps_behind_each_other_give_what_the_model_says(spark: SparkSession, n
         pytest.fail("\n".join([f"seed {SEED}, keys {key}, policy {policy}", found[0], *several]))
 
 
-@pytest.mark.parametrize(("policy", "partitions"), [("fail", 1), ("continue", 3)])
+@pytest.mark.parametrize(("policy", "partitions"), runs("continue", 3))
 def test_groups_of_tables_of_every_kind_hold_what_their_rows_come_to(
     spark: SparkSession, policy: str, partitions: int
 ) -> None:
@@ -164,7 +171,7 @@ def test_groups_of_tables_of_every_kind_hold_what_their_rows_come_to(
     assert wrong(spark, together.document, partitions) == []
 
 
-@pytest.mark.parametrize(("policy", "partitions"), [("fail", 1), ("continue", 3)])
+@pytest.mark.parametrize(("policy", "partitions"), runs("fail", 1))
 def test_changes_wait_wherever_a_table_becomes_a_stream(spark: SparkSession, policy: str, partitions: int) -> None:
     together = Made("string", policy)
     for begins, chain in OF_WAITING:
@@ -172,7 +179,7 @@ def test_changes_wait_wherever_a_table_becomes_a_stream(spark: SparkSession, pol
     assert wrong(spark, together.document, partitions) == []
 
 
-@pytest.mark.parametrize(("policy", "partitions"), [("fail", 1), ("continue", 3)])
+@pytest.mark.parametrize(("policy", "partitions"), runs("continue", 3))
 def test_days_of_a_time_zone_are_the_same_to_all_steps(spark: SparkSession, policy: str, partitions: int) -> None:
     together = Made("string", policy)
     for begins, chain in OF_DAYS:
@@ -184,7 +191,7 @@ def test_days_of_a_time_zone_are_the_same_to_all_steps(spark: SparkSession, poli
     assert wrong(spark, document, partitions) == []
 
 
-@pytest.mark.parametrize(("policy", "partitions"), [("fail", 1), ("continue", 3)])
+@pytest.mark.parametrize(("policy", "partitions"), runs("fail", 1))
 def test_tables_meet_themselves_by_one_path_after_the_other(spark: SparkSession, policy: str, partitions: int) -> None:
     together = Made("string", policy)
     for begins, chain in OF_ITSELF:
@@ -192,7 +199,7 @@ def test_tables_meet_themselves_by_one_path_after_the_other(spark: SparkSession,
     assert wrong(spark, together.document, partitions) == []
 
 
-@pytest.mark.parametrize(("policy", "partitions"), [("fail", 1), ("continue", 3)])
+@pytest.mark.parametrize(("policy", "partitions"), runs("continue", 3))
 def test_joins_meet_what_a_table_with_a_history_had_then(spark: SparkSession, policy: str, partitions: int) -> None:
     together = Made("string", policy)
     # The last one brings records of several partitions together, which have no one order before a join.

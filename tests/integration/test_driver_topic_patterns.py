@@ -95,8 +95,10 @@ def test_a_pattern_is_its_topics_merged(spark: SparkSession, seed: int) -> None:
 
 def test_a_driver_has_every_topic_that_fits(spark: SparkSession) -> None:
     with TopologyTestDriver(document(by_pattern=True), partitions={"in-[a-z]+": 3}) as driver:
-        for number in range(6):
-            driver.input_topic("in-b").pipe(f"key-{number}", {"n": 3})
+        topic = driver.input_topic("in-b")
+        with driver.batch():
+            for number in range(6):
+                topic.pipe(f"key-{number}", {"n": 3})
         assert {record.partition for record in driver.output_topic("out-large").read_all()} == {0}
         assert len(list(driver.store("sums").all())) == 6  # of all three partitions
         with pytest.raises(TopologyException, match="no source reads the topic 'out'"):

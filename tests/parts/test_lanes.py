@@ -84,7 +84,11 @@ def test_a_single_worker_takes_the_lanes_in_their_order(
     assert tests == ["test_pods", "test_pipeline", "test_marked", "test_rest", "test_more", "test_most"]
 
 
-@pytest.mark.parametrize("marker", ["", "pytestmark = pytest.mark.integration"], ids=["shares nothing", "of brokers"])
+@pytest.mark.parametrize(
+    "marker",
+    ["", "pytestmark = pytest.mark.integration", "pytestmark = pytest.mark.spark"],
+    ids=["shares nothing", "of brokers", "of Spark"],
+)
 def test_some_tests_go_file_by_file_to_workers_that_are_through_with_their_lanes(
     marker: str, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

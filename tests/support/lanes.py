@@ -1,8 +1,8 @@
-"""Pytest plugin: seven lanes for `--dist loadscope`, by what a test waits for, each for one worker.
+"""Pytest plugin: seven lanes for `--dist loadscope`, by what a test waits for.
 
-Each lane has what its tests share once: a node, a Spark session, an API server. As many lanes are under way as there
-are workers; each takes the next one when it is through. Tests of brokers, which start in seconds, and tests that share
-nothing come last, file by file, to whichever worker is free: so all end together.
+The first two have something that no other worker could have beside them: a node, an API server. One worker gets such a
+lane as a whole. Tests of the others come file by file to whichever worker is free, so that all end together: a Spark
+session or a broker, which start in seconds, a worker makes once for all of its files.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from xdist.scheduler import LoadScopeScheduling
 
 CLIENTS, NODE, SERVER, SPARK, ORACLE, BROKER, REST = "clients", "node", "server", "spark", "oracle", "broker", "rest"
 LANES = (SERVER, NODE, SPARK, ORACLE, CLIENTS, BROKER, REST)
-"""In this order they are taken: the longest first, and last those that come in pieces. Images of pods are made beside
-the first ones.
+"""In this order they are taken: first those that one worker gets, and last the shortest files. Images of pods are made
+beside the first ones.
 """
-IN_PIECES = (BROKER, REST)
+IN_PIECES = (SPARK, ORACLE, CLIENTS, BROKER, REST)
 """Lanes of which each worker gets a file at a time."""
 
 _KAFKA_STREAMS = "driver"  # its own TopologyTestDriver
