@@ -39,12 +39,13 @@ from streams_runtime.states import GlobalThreadState
 from streams_runtime.tasks.positions import Beginnings
 from streams_runtime.tasks.standby_placement import Wanted
 from streams_runtime.tasks.standbys import StandbyTasks
-from streams_runtime.topics.external_topics import offset_resets, own_topics, sink_topics, source_topics
+from streams_runtime.topics.external_topics import offset_resets, sink_topics, source_topics
 from streams_runtime.topics.setup_policy import InitParameters, automatic, explicit, manual
 from streams_runtime.topics.table_changelogs import warn_of_former_changelogs
 from streams_runtime.topics.topic_manager import InternalTopicManager
 from streams_runtime.topics.topic_watch import TopicWatch
 from streams_runtime.topology.declared.build_topology import build_topology
+from streams_runtime.topology.own_topics import OwnTopics
 from streams_runtime.topology.partition_counts import internal_topic_names
 
 if TYPE_CHECKING:
@@ -126,8 +127,8 @@ class ClientContext:
         )
         self.poll_seconds = processing.poll_duration.total_seconds()
         self.limits = self._intake_limits()
-        patterns = [source.topic for source in self.topology.pattern_sources]
-        self.beginnings = Beginnings(offset_resets(application.spec), read_committed=once, patterns=patterns)
+        resets, patterns = offset_resets(application.spec), self.topology.source_patterns
+        self.beginnings = Beginnings(resets, read_committed=once, patterns=patterns)
         self.progress = ProgressListener(restore_listener)
         self.standby_progress = StandbyProgress(standby_listener)
         self.engine = self._make_engine(own_pod)
@@ -227,8 +228,7 @@ class ClientContext:
             [topic for topic in written if topic not in letters],
             [*letters, *internal_topic_names(self.topology)],
             self.client_properties,
-            own=own_topics(self.topology),
-            read_patterns=[source.topic for source in self.topology.pattern_sources],
+            own=OwnTopics.of(self.topology),
         )
 
     def make_standbys(self, runs: Callable[[], bool]) -> None:

@@ -85,7 +85,7 @@ def _print_summary(application: StreamsApplication, topology: Topology, output: 
             "applicationId": application.application_id,
             "subtopologies": len(topology.subtopologies),
             "sourceTopics": topology.source_topics,
-            "sourcePatterns": [source.topic for source in topology.pattern_sources],
+            "sourcePatterns": topology.source_patterns,
             "globalTopics": topology.global_topics,
             "sinkTopics": topology.sink_topics,
             "sinkTopicsBy": topics_by,
@@ -97,7 +97,7 @@ def _print_summary(application: StreamsApplication, topology: Topology, output: 
     typer.echo(f"{application.name} is valid")
     lines = (
         ("reads", topology.source_topics),
-        ("reads all that fit", [source.topic for source in topology.pattern_sources]),
+        ("reads all that fit", topology.source_patterns),
         ("reads in every instance", topology.global_topics),
         ("repartitions through", topology.repartition_topics),
         ("keeps the stores", stores),

@@ -37,9 +37,9 @@ from streams_runtime.testing.mock_producer import Sent
 from streams_runtime.testing.record_formats import RAW, decoders_of, encoder
 from streams_runtime.testing.spark_for_tests import spark_session
 from streams_runtime.testing.topology_runner import TopologyRunner
-from streams_runtime.topics.external_topics import own_topics
 from streams_runtime.topology.declared.build_topology import build_topology
 from streams_runtime.topology.nodes.source_and_sink_nodes import SinkNode, SourceNode, TableSourceNode
+from streams_runtime.topology.own_topics import OwnTopics
 from streams_runtime.topology.partition_counts import partition_counts
 from streams_runtime.topology.plan import Topology
 from streams_runtime.user_code import search_in
@@ -143,7 +143,7 @@ class TopologyTestDriver:
         """
         self._check_open()
         any_topic = any(isinstance(each, SinkNode) and each.writes_any for each in self.topology.nodes)
-        if name not in self._outputs and not (any_topic and name not in own_topics(self.topology)):
+        if name not in self._outputs and not (any_topic and OwnTopics.of(self.topology).what_is(name) is None):
             read = name in (*self.topology.source_topics, *self.topology.global_topics)
             hint = "it is read; use input_topic" if read else suggestion(name, self._outputs)
             raise TopologyException(f"no sink writes the topic {name!r}; {hint}")

@@ -28,7 +28,7 @@ from streams_runtime.tasks.task import Task
 from streams_runtime.testing.driver_records import START
 from streams_runtime.testing.memory_topics import EveryTopic, Logs, batch_of
 from streams_runtime.testing.mock_producer import MockProducer
-from streams_runtime.topics.external_topics import own_topics
+from streams_runtime.topology.own_topics import OwnTopics
 from streams_runtime.topology.partition_counts import tasks
 from streams_runtime.topology.plan import SubTopology, TaskId, Topology
 
@@ -80,10 +80,7 @@ class TopologyRunner:
                 for sub in topology.subtopologies
             }
             self._closing = undo.pop_all()
-        patterns = [source.topic for source in topology.pattern_sources]
-        self._sinks = SinkTopics(
-            without_topic, EveryTopic(), (), (), {}, own=own_topics(topology), read_patterns=patterns
-        )
+        self._sinks = SinkTopics(without_topic, EveryTopic(), (), (), {}, own=OwnTopics.of(topology))
         self.now = round(START.timestamp() * 1000)
         """The clock of processors of users' own, in ms: a test moves it."""
         self._processor = BatchProcessor(

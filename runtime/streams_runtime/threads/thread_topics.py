@@ -25,18 +25,16 @@ class ThreadTopics:
         self._checked = False
         self._joined_with: frozenset[str] = frozenset()
         self._others_fit = False
-        self.counts: Mapping[str, int] = {}
+        self._found({})
+
+    def _found(self, counts: Mapping[str, int]) -> None:
+        """What a check has found. It is kept: a thread asks at each turn."""
+        self.counts = counts
         """The number of partitions of each topic, by the last check."""
-
-    @property
-    def topology(self) -> Topology:
+        self.topology: Topology = self._context.topology.resolved(counts)
         """The topology with the topics that patterns fit, by the last check."""
-        return self._context.topology.resolved(self.counts)
-
-    @property
-    def read(self) -> frozenset[str]:
+        self.read = frozenset(topic for sub in self.topology.subtopologies for topic in sub.source_topics)
         """The topics that tasks read, by the last check."""
-        return frozenset(topic for sub in self.topology.subtopologies for topic in sub.source_topics)
 
     def to_join_with(self) -> frozenset[str]:
         """The topics that a member subscribes to from now on."""
@@ -59,7 +57,7 @@ class ThreadTopics:
 
     def check(self) -> None:
         """A rebalance's checks. Raises as ClientContext.make_topics_ready does."""
-        self.counts = self._context.make_topics_ready()
+        self._found(self._context.make_topics_ready())
         self._checked = True
 
     def check_once(self) -> None:
@@ -85,10 +83,11 @@ class ThreadTopics:
         gone = self._watch.gone()
         if gone:
             _LOGGER.warning("the brokers do not have internal topics any more: %s", ", ".join(sorted(gone)))
-            self.counts = self._context.make_topics_ready()
+            self._found(self._context.make_topics_ready())
             self._watch.note(self._context.admin.topic_ids(self._watch.names), ())
         if self.others_fit:
-            before, self.counts = self._joined_with, self._context.make_topics_ready()
+            before = self._joined_with
+            self._found(self._context.make_topics_ready())
             come, gone_now = sorted(self.read - before), sorted(before - self.read)
             _LOGGER.info("patterns fit other topics: come %s, gone %s", come, gone_now)
         renewed = self._watch.renewed()

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from streams_runtime.api import ApplicationSpec
-from streams_runtime.api.checks.topic_checks import BROKERS_OWN
 from streams_runtime.api.reading.field_paths import under
 from streams_runtime.api.spec.spec_values import OffsetReset
 from streams_runtime.errors import MissingSourceTopicException, TopologyException
 from streams_runtime.topology.nodes.aggregate_node import AggregateNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import SinkNode, SourceNode, TableSourceNode
-from streams_runtime.topology.partition_counts import internal_topic_names
 from streams_runtime.topology.plan import Topology
 
 
@@ -50,15 +48,6 @@ def sink_topics(topology: Topology, spec: ApplicationSpec) -> Mapping[str, str]:
     for field, topic in spec.processing.letter_topics.items():
         found.setdefault(topic, field)
     return found
-
-
-def own_topics(topology: Topology) -> Mapping[str, str]:
-    """The topics that no expression may send records to, with what they are, in words."""
-    return {
-        **dict.fromkeys(BROKERS_OWN, "belongs to the brokers"),
-        **dict.fromkeys(internal_topic_names(topology), "is an internal topic of this application"),
-        **dict.fromkeys((*topology.source_topics, *topology.global_topics), "this application reads"),
-    }
 
 
 def offset_resets(spec: ApplicationSpec) -> Mapping[str, OffsetReset]:

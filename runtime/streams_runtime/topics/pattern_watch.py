@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
+from streams_runtime.api.reading.topic_patterns import fitting
 from streams_runtime.errors import StreamsException
 from streams_runtime.kafka.admin.pending_requests import TopicListing
 from streams_runtime.topology.plan import Topology
@@ -34,7 +35,7 @@ class PatternWatch:
     ) -> None:
         """`properties` are librdkafka's, with what spec.kafka.config says."""
         self._listing = listing
-        self._topology = topology
+        self._patterns = topology.source_patterns
         age = properties.get("metadata.max.age.ms")
         self._interval = _INTERVAL if age is None else int(age) / 1000
         self._clock = clock
@@ -43,7 +44,7 @@ class PatternWatch:
 
     def differs(self, read: Collection[str]) -> bool:
         """Whether the topics that patterns fit are others than those among `read`, by an answer that came just now."""
-        if not self._topology.pattern_sources:
+        if not self._patterns:
             return False
         if self._look is not None and self._look.done:
             names, unanswered = self._look.names, self._look.unanswered
@@ -59,5 +60,4 @@ class PatternWatch:
         return False
 
     def _fitting(self, topics: Collection[str]) -> frozenset[str]:
-        sources = self._topology.pattern_sources
-        return frozenset(topic for topic in topics if any(source.reads(topic) for source in sources))
+        return frozenset(topic for pattern in self._patterns for topic in fitting(pattern, topics))

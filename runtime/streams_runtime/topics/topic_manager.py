@@ -77,7 +77,7 @@ def topology_on(admin: Admin, topology: Topology) -> Topology:
 
     Raises what Admin's methods raise.
     """
-    return topology.resolved(admin.topic_names()) if topology.pattern_sources else topology
+    return topology.resolved(admin.topic_names()) if topology.source_patterns else topology
 
 
 class InternalTopicManager:

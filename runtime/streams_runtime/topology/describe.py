@@ -149,7 +149,7 @@ def _sources(name: str, sub: SubTopology) -> list[str]:
 
 def all_topics(topology: Topology) -> list[str]:
     """The topics that are read or written, and the patterns of topics, each once; changelogs are not among them."""
-    patterns = [source.topic for source in topology.pattern_sources]
+    patterns = topology.source_patterns
     read = (*topology.source_topics, *patterns, *topology.global_topics, *topology.repartition_topics)
     return list(dict.fromkeys((*read, *topology.sink_topics)))
 

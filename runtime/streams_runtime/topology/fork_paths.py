@@ -123,8 +123,9 @@ def _parting(sub: SubTopology) -> Iterator[tuple[str, list[str]]]:
 
 
 def _merges_pieces(sub: SubTopology) -> bool:
-    again = [node for node in sub.nodes if isinstance(node, MergeNode) and _comes_again(sub, node)]
-    return len(again) > 1 or (bool(again) and any(isinstance(node, FlatMapNode) for node in sub.nodes))
+    again = {node.name for node in sub.nodes if isinstance(node, MergeNode) and _comes_again(sub, node)}
+    in_pieces = again | {node.name for node in sub.nodes if isinstance(node, FlatMapNode)}
+    return any((_before(sub, name) - {name}) & in_pieces for name in again)
 
 
 def _comes_again(sub: SubTopology, merge: MergeNode) -> bool:

@@ -71,7 +71,7 @@ def deciding_topics(topology: Topology) -> Mapping[str, frozenset[str]]:
     """
     declared = _declared(topology)
     peers = {topic: group for group in copartitioned(topology) for topic in group}
-    users = frozenset((*topology.source_topics, *(source.topic for source in topology.pattern_sources)))
+    users = frozenset((*topology.source_topics, *topology.source_patterns))
     between = {node.topic for node in topology.nodes if isinstance(node, SubscribeNode | ResponseNode)}
 
     def upstream(topics: tuple[str, ...]) -> frozenset[str]:

@@ -181,7 +181,13 @@ class Topology:
     @property
     def pattern_sources(self) -> tuple[SourceNode, ...]:
         """The sources that read every topic of a pattern."""
-        return tuple(node for node in self.nodes if isinstance(node, SourceNode) and node.by_pattern)
+        nodes = (node for sub in self.subtopologies for node in sub.nodes)
+        return tuple(node for node in nodes if isinstance(node, SourceNode) and node.by_pattern)
+
+    @property
+    def source_patterns(self) -> tuple[str, ...]:
+        """The patterns of the topics that tasks read beside those that have names."""
+        return tuple(source.topic for source in self.pattern_sources)
 
     def resolved(self, topics: Collection[str]) -> Topology:
         """The topology as it is where these topics are there: with those that patterns fit among `source_topics`.

@@ -27,6 +27,7 @@ from streams_runtime.api.step_checks.processing_error_checks import processing_e
 from streams_runtime.api.step_checks.stream_join_checks import stream_join_mistakes
 from streams_runtime.api.step_checks.stream_step_checks import (
     sink_partition_mistakes,
+    sink_topic_mistakes,
     stream_step_mistakes,
     table_mistakes,
 )
@@ -197,22 +198,10 @@ def _shown(kind: Type | None) -> str:
     return shown_type(kind) if kind else "not known"
 
 
-def _topic_by(text: str, field: str, visible: Columns | None) -> Iterator[Mistake]:
-    problems = scalar_problems(text, visible)
-    for problem in problems:
-        yield problem.in_field(field)
-    if not problems and visible is not None:
-        kind = visible.type_of(text)
-        if kind is not None and not kind.is_type(*exp.DataType.TEXT_TYPES):
-            found = f"{text!r} is {shown_type(kind)}, which is no name of a topic"
-            yield Mistake(field, found, "give a STRING: cast(… as string), concat('orders-', …)")
-
-
 def _sink(sink: SinkSpec, path: str, streams: Mapping[str, Stream]) -> Iterator[Mistake]:
     stream = streams.get(sink.from_, UNKNOWN)
     yield from global_input_mistakes(sink, path, streams)
-    if sink.topic_by is not None:
-        yield from _topic_by(sink.topic_by, under(path, "topicBy"), stream.visible)
+    yield from sink_topic_mistakes(sink, path, streams)
     yield from sink_partition_mistakes(sink, path, streams)
     yield from history_input_mistakes(sink, path, streams)
     value = sink.value

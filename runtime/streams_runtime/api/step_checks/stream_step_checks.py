@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from sqlglot import exp
 
@@ -16,6 +17,8 @@ from streams_runtime.api.steps.topology_spec import SinkSpec, StepSpec
 from streams_runtime.errors import Mistake
 
 _NUMBERS = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
+_NUMBER_REMEDY = "give an INT or a BIGINT: cast(… as int), pmod(hash(…), 4)"
+_NAME_REMEDY = "give a STRING: cast(… as string), concat('orders-', …)"
 _IN_TWO = "is another value for each branch, so that a record could be in two of them, or in none"
 
 
@@ -50,15 +53,34 @@ def sink_partition_mistakes(sink: SinkSpec, path: str, streams: Mapping[str, Str
     yield from _partition_by(sink.partition_by, field, stream.visible)
 
 
+def sink_topic_mistakes(sink: SinkSpec, path: str, streams: Mapping[str, Stream]) -> Iterator[Mistake]:
+    """Those of a sink's `topicBy`."""
+    if sink.topic_by is not None:
+        wanted = _Wanted(tuple(exp.DataType.TEXT_TYPES), "name of a topic", _NAME_REMEDY)
+        field, stream = under(path, "topicBy"), streams.get(sink.from_, UNKNOWN)
+        yield from _of_a_type(sink.topic_by, field, stream.visible, wanted)
+
+
 def _partition_by(text: str, field: str, visible: Columns | None) -> Iterator[Mistake]:
+    return _of_a_type(text, field, visible, _Wanted(_NUMBERS, "number of a partition", _NUMBER_REMEDY))
+
+
+class _Wanted(NamedTuple):
+    """What an expression has to give for each record."""
+
+    types: tuple[exp.DType, ...]
+    what: str
+    remedy: str
+
+
+def _of_a_type(text: str, field: str, visible: Columns | None, wanted: _Wanted) -> Iterator[Mistake]:
     problems = scalar_problems(text, visible)
     for problem in problems:
         yield problem.in_field(field)
     if not problems and visible is not None:
         kind = visible.type_of(text)
-        if kind is not None and not kind.is_type(*_NUMBERS):
-            found = f"{text!r} is {shown_type(kind)}, which is no number of a partition"
-            yield Mistake(field, found, "give an INT or a BIGINT: cast(… as int), pmod(hash(…), 4)")
+        if kind is not None and not kind.is_type(*wanted.types):
+            yield Mistake(field, f"{text!r} is {shown_type(kind)}, which is no {wanted.what}", wanted.remedy)
 
 
 def table_mistakes(step: StepSpec, path: str, table: str) -> Iterator[Mistake]:

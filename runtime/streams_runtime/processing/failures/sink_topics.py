@@ -16,6 +16,7 @@ from streams_runtime.kafka.producer.topic_limits import TopicLimits
 from streams_runtime.processing.failures.refused_records import Refusal, Sending, refusals
 from streams_runtime.processing.failures.topic_routing import TopicRouting
 from streams_runtime.processing.failures.unreadable_records import ErrorPolicy
+from streams_runtime.topology.own_topics import NO_OWN_TOPICS, OwnTopics
 
 _LOGGER = logging.getLogger("streams_runtime.tasks")
 _PREFIX = "__streams.errors."
@@ -58,18 +59,16 @@ class SinkTopics:
         others: Collection[str],
         properties: Mapping[str, str],
         clock: Callable[[], float] = time.time,
-        own: Mapping[str, str] | None = None,
-        read_patterns: Collection[str] = (),
+        own: OwnTopics = NO_OWN_TOPICS,
     ) -> None:
         """`sinks` are the topics for which the policy is, `others` what is written beside them. `clock` gives s.
 
-        `own`: topics that no record may be given by an expression, with what they are, in words; those that fit
-        `read_patterns` are read by the application.
+        An expression may send no record to those that are `own`.
         """
         self._policy = policy
         self._admin = admin
         self._sinks = frozenset(sinks)
-        self._routing = TopicRouting(admin, own or {}, clock, read_patterns)
+        self._routing = TopicRouting(admin, own, clock)
         self._written = (*dict.fromkeys((*sinks, *others, *([policy.topic] if policy.topic else []))),)
         self._sending = Sending(
             int(producer_setting(properties, MESSAGE_BYTES)), producer_setting(properties, "compression.type")

@@ -10,10 +10,10 @@ from itertools import islice
 from typing import Protocol
 
 from streams_runtime.api.reading.legal_names import topic_problem
-from streams_runtime.api.reading.topic_patterns import fits
 from streams_runtime.batch.stage import ChosenTopics, Emission
 from streams_runtime.errors import ConfigException
 from streams_runtime.processing.failures.refused_records import Refusal
+from streams_runtime.topology.own_topics import OwnTopics
 
 _ASK_AGAIN = 10.0  # seconds after which a topic that was not there is looked for once more
 _AT_ONCE = 1000  # topics of one request
@@ -47,14 +47,10 @@ class TopicRouting:
     def __init__(
         self,
         topics: TopicLookup,
-        own: Mapping[str, str],
+        own: OwnTopics,
         clock: Callable[[], float] = time.monotonic,
-        read_patterns: Collection[str] = (),
     ) -> None:
-        """`own` are the topics that no record may go to, with what they are, in words, and so are those that fit
-        `read_patterns`. `clock` gives seconds.
-        """
-        self._read_patterns = read_patterns
+        """No record may go to those that are `own`. `clock` gives seconds."""
         self._topics = topics
         self._own = own
         self._clock = clock
@@ -107,10 +103,8 @@ class TopicRouting:
             return Refusal(_INVALID, "topicBy gives null for it")
         if (problem := topic_problem(name)) is not None:
             return Refusal(_INVALID, f"topicBy gives no topic for it: {problem[0]}")
-        if name in self._own:
-            return Refusal(_INVALID, f"topicBy gives {name} for it, which {self._own[name]}")
-        if any(fits(each, name) for each in self._read_patterns):
-            return Refusal(_INVALID, f"topicBy gives {name} for it, which this application reads")
+        if (what := self._own.what_is(name)) is not None:
+            return Refusal(_INVALID, f"topicBy gives {name} for it, which {what}")
         if chosen.sink.topics is not None and name not in chosen.sink.topics:
             return Refusal(_INVALID, f"topicBy gives {name} for it, which is not among the sink's topics")
         return None
