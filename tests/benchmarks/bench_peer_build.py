@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streams_runtime.errors import EnvironmentException
-from streams_runtime.jvm.jars import KAFKA_VERSION
+from streams_runtime.jvm.jars import KAFKA_VERSION, cache_folder, only_one
 from streams_runtime.jvm.java import find_java
 
 PEER_SOURCE = Path(__file__).parent / "peers" / "kafka-streams"
@@ -58,27 +58,31 @@ def digest(*files: Path) -> str:
 
 
 def whole(folder: Path, fill: Callable[[Path], None]) -> None:
-    """Make `folder` by filling a neighbour and renaming it, so that a half-written one never has the name."""
-    if folder.is_dir() and any(folder.iterdir()):
-        return
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
-        fill(partial)
+    """Make `folder` by filling a neighbour and renaming it, so that a half-written one never has the name.
+
+    Several processes may ask at once: one makes it, and the others wait.
+    """
+    with only_one(folder):
+        if folder.is_dir() and any(folder.iterdir()):
+            return
+        partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
         try:
+            fill(partial)
             partial.rename(folder)
-        except OSError:
-            # Another run may have finished the same folder meanwhile; its content is the same.
-            if not (folder.is_dir() and any(folder.iterdir())):
-                raise
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+
+
+def run_maven(arguments: Sequence[str], cwd: Path) -> None:
+    """Run Maven without its chatter. Raises EnvironmentException when there is none, or it fails."""
+    maven = find_tool("mvn", INSTALL_MAVEN)
+    with only_one(cache_folder() / "maven"):  # its own folder of jars takes no two at once
+        run_tool([maven, "-B", "-q", *arguments], cwd)
 
 
 def _fetch(pom: Path, target: Path) -> None:
-    maven = find_tool("mvn", INSTALL_MAVEN)
     goal = ["dependency:copy-dependencies", f"-DoutputDirectory={target}", f"-Dkafka.version={KAFKA_VERSION}"]
-    run_tool([maven, "-B", "-q", "-f", str(pom), *goal], target)
+    run_maven(["-f", str(pom), *goal], target)
 
 
 def _compile(java: Sequence[Path], services: Sequence[Path], libs: Path, target: Path) -> None:

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
-from bench_peer_build import INSTALL_MAVEN, find_tool, run_tool, whole
+from bench_peer_build import run_maven, whole
 from kube_process import LOOPBACK, running
 
 from streams_runtime.jvm.child import TiedProcess
-from streams_runtime.jvm.jars import cache_folder, only_one
+from streams_runtime.jvm.jars import cache_folder
 from streams_runtime.jvm.java import find_java
 
 VERSION = "2.6.13.Final"  # the newest that runs on Java 17
@@ -29,8 +29,7 @@ _TIMEOUT = 60.0  # seconds for one answer on a loaded machine
 def apicurio_folder(cache: Path | None = None) -> Path:
     """Where the program is, fetched when it is not there. Raises EnvironmentException when it can't be."""
     folder = _folder(cache or cache_folder())
-    with only_one(folder):  # Maven's own folder takes no two at once
-        whole(folder, _fetch)
+    whole(folder, _fetch)
     return folder
 
 
@@ -44,8 +43,7 @@ def _folder(cache: Path) -> Path:
 
 
 def _fetch(target: Path) -> None:
-    goal = ["dependency:copy", f"-Dartifact={_ARTIFACT}", f"-DoutputDirectory={target}"]
-    run_tool([find_tool("mvn", INSTALL_MAVEN), "-B", "-q", *goal], target)
+    run_maven(["dependency:copy", f"-Dartifact={_ARTIFACT}", f"-DoutputDirectory={target}"], target)
     for archive in list(target.iterdir()):
         shutil.unpack_archive(archive, target, filter="data")
         archive.unlink()

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import fcntl
 import functools
 import hashlib
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from streams_runtime.errors import EnvironmentException
-from streams_runtime.jvm.jars import cache_folder
+from streams_runtime.jvm.jars import cache_folder, only_one
 
 ASSETS_VARIABLE = "KUBEBUILDER_ASSETS"
 """Names a folder with the programs, as envtest has it; a program that is not in it is looked for elsewhere."""
@@ -207,16 +205,6 @@ def _build(module: GoModule) -> None:
                 f"Correct that, or let {ASSETS_VARIABLE} name a folder with the programs"
             )
         part.rename(place)
-
-
-@contextmanager
-def only_one(place: Path) -> Iterator[None]:
-    """One process at a time makes what belongs at `place`; the others wait, and find it."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    # The kernel frees the lock of a process that dies. The empty file stays: removing it would let two in.
-    with place.with_name(place.name + ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 @functools.cache

@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from kube_binaries import only_one, program
+from kube_binaries import program
 from kube_node_config import PAUSE_IMAGE
 from kube_process import temporary_folder
 
 from streams_runtime.errors import EnvironmentException
-from streams_runtime.jvm.jars import BROKER, SPARK, broker_jars, cache_folder, spark_jars
+from streams_runtime.jvm.jars import BROKER, SPARK, broker_jars, cache_folder, only_one, spark_jars
 
 BASE_IMAGE = "docker.io/library/python:3.11-slim-bookworm"
 TARGETS = ("operator", "runtime")

@@ -149,6 +149,7 @@ def _fetch(jar_set: JarSet, place: Path, resolver: Resolver) -> list[Path]:
 
 @contextmanager
 def only_one(place: Path) -> Iterator[None]:
+    """One process at a time makes what belongs at `place`; the others wait, and find it."""
     place.parent.mkdir(parents=True, exist_ok=True)
     # The kernel frees the lock of a process that dies. The empty file stays: removing it would let two in.
     with place.with_name(place.name + ".lock").open("w") as lock:
