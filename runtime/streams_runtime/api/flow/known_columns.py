@@ -42,13 +42,18 @@ class Columns:
     all: tuple[Column, ...]
     functions: Mapping[str, Type] = field(default_factory=dict)
     by_rules: bool = False
+    _by_name: Mapping[str, Column] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # The first one of a name counts, and each expression of a select asks for several.
+        object.__setattr__(self, "_by_name", {column.name.lower(): column for column in reversed(self.all)})
 
     def __iter__(self) -> Iterator[Column]:
         return iter(self.all)
 
     def get(self, name: str) -> Column | None:
         """The column of this name, in any case."""
-        return next((column for column in self.all if column.name.lower() == name.lower()), None)
+        return self._by_name.get(name.lower())
 
     @property
     def names(self) -> tuple[str, ...]:
