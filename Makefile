@@ -24,11 +24,12 @@ WORKERS ?= 3
 # They have to be there before a source package can be built without a download of its own.
 BUILD_TOOLS := pip|setuptools|wheel|hatchling|editables|packaging|pathspec|pluggy|tomlkit|trove-classifiers
 
-.PHONY: help install jvm demo test test-unit test-parts test-quick lint format images test-kstatus bench bench-quick bench-operator bench-tenants profile test-e2e test-nodes test-hour test-idle coverage again mutations soak faults crd lock clean
+.PHONY: help install jvm demo test test-long test-unit test-parts test-quick lint format images test-kstatus bench bench-quick bench-operator bench-tenants profile test-e2e test-nodes test-hour test-idle coverage again mutations soak faults crd lock clean
 
 help:
 	@echo "make demo         run the demonstration (sets everything up the first time)"
 	@echo "make test         every test that this machine can run; names the others and why"
+	@echo "make test-long    the same, and further ways to what its longest tests show: other seeds, more moments of a fault"
 	@echo "make test-unit    the tests that need neither a broker nor Spark, nor servers and processes of their own"
 	@echo "make test-parts   single parts with real servers, processes and disks; neither a broker nor Spark"
 	@echo "make test-quick   before each commit: lint, unit and parts, and one test each of Spark and a broker"
@@ -92,6 +93,10 @@ demo: install
 test: install
 	@$(PYTHON) -m pytest -n $(WORKERS) --dist loadscope
 
+# Those with the marker `long`, too: further ways to what `make test` shows (tests/support/long_runs.py).
+test-long: install
+	@STREAMSAPP_TEST_LONG=1 $(PYTHON) -m pytest -n $(WORKERS) --dist loadscope
+
 # A pytest for each core, and each test file in one of them alone.
 SIDE_BY_SIDE := $(PYTHON) tests/support/side_by_side.py
 
@@ -110,7 +115,7 @@ SMOKE := tests/integration/test_pipeline_tables.py::test_a_where_of_a_table_dele
   tests/integration/test_transactions.py::test_a_predecessor_is_fenced_and_its_open_transaction_given_up
 
 test-e2e: install
-	@$(PYTHON) -m pytest tests/e2e
+	@STREAMSAPP_TEST_LONG=1 $(PYTHON) -m pytest tests/e2e
 
 test-nodes: install
 	@$(PYTHON) -m pytest -s tests/nodes/long_nodes.py
@@ -140,7 +145,7 @@ again: install
 	@$(PYTHON) tests/support/again.py "$(TEST)" --times $(TIMES)
 
 soak: install
-	@STREAMSAPP_TEST_KILLS=200 $(PYTHON) -m pytest tests/integration/test_exactly_once_kills.py -k random
+	@STREAMSAPP_TEST_LONG=1 STREAMSAPP_TEST_KILLS=200 $(PYTHON) -m pytest tests/integration/test_exactly_once_kills.py -k random
 	@STREAMSAPP_TEST_KILLS=1 $(PYTHON) -m pytest tests/integration/test_process_kills.py
 	@STREAMSAPP_TEST_RESOURCES=100000 $(PYTHON) -m pytest tests/unit/test_any_resource.py
 	@STREAMSAPP_TEST_SEED=$$RANDOM STREAMSAPP_TEST_STEPS=80 $(PYTHON) -m pytest tests/integration/test_random_lives.py

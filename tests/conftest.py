@@ -26,6 +26,7 @@ pytest_plugins = [
     "e2e_fixtures",
     "kube_fixtures",
     "lanes",
+    "long_runs",
     "not_run",
     "oracle_fixtures",
     "pieces",

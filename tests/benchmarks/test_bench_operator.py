@@ -22,6 +22,7 @@ from bench_operator_requests import AuditLog, writes
 pytestmark = [pytest.mark.cluster, pytest.mark.integration]
 
 
+@pytest.mark.long
 def test_a_run_with_three_applications_has_every_figure(tmp_path: Path, api_server: object):
     # The fixture says why where programs are missing, and has them built; the run has an API server of its own.
     command = [sys.executable, Path(__file__).with_name("bench_operator.py"), "--applications=3", "--idle=1"]

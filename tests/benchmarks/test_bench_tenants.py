@@ -20,6 +20,7 @@ def bench(*options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
 
 
+@pytest.mark.long
 def test_a_run_has_a_figure_for_each_change(tmp_path: Path, api_server: object):
     file = tmp_path / "figures.json"
     done = bench("--changes=2", "--beside=nobody,endless changes", f"--json={file}")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from kube_cluster import Cluster
 from kube_faults import FaultyApi
+from long_runs import also_long
 from operator_kit import OperatorProcess, operator
 from operator_stage import Stage
 from waiting import eventually
@@ -62,7 +63,7 @@ PHASES: dict[str, tuple[Callable[[Stage], object], Callable[[Stage], None]]] = {
 }
 
 
-@pytest.mark.parametrize("writes", [1, 2, 4, 7, 10, 14])
+@pytest.mark.parametrize("writes", also_long([1, 4, 10], [2, 7, 14]))
 def test_an_operator_killed_in_the_middle_of_creation_leaves_nothing_half_done(
     stage: Stage, faulty_api: FaultyApi, tmp_path: Path, writes: int
 ):
@@ -76,7 +77,7 @@ def test_an_operator_killed_in_the_middle_of_creation_leaves_nothing_half_done(
         assert stage.kinds("configmap") != []
 
 
-@pytest.mark.parametrize("writes", [1, 3])
+@pytest.mark.parametrize("writes", also_long([1], [3]))
 @pytest.mark.parametrize("phase", PHASES)
 def test_an_operator_killed_in_the_middle_of_a_change_leaves_nothing_half_done(
     stage: Stage, faulty_api: FaultyApi, tmp_path: Path, phase: str, writes: int
@@ -94,7 +95,8 @@ def test_an_operator_killed_in_the_middle_of_a_change_leaves_nothing_half_done(
 
 
 @pytest.mark.parametrize(
-    ("status", "carried_out"), [(409, False), (429, False), (500, False), (500, True), (None, False), (None, True)]
+    ("status", "carried_out"),
+    also_long([(409, False), (500, True), (None, False)], [(429, False), (500, False), (None, True)]),
 )
 def test_errors_of_the_api_server_only_cost_time(
     stage: Stage, faulty_api: FaultyApi, tmp_path: Path, status: int | None, carried_out: bool

@@ -66,6 +66,7 @@ class Backlog:
         return True
 
 
+@pytest.mark.long
 def test_a_backlog_that_one_instance_can_t_catch_up_with_in_time_brings_a_second_one(
     application: Callable[[str], Application], kafka_in_cluster: KafkaInCluster, node_namespace: str
 ) -> None:

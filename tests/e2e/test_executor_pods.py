@@ -13,7 +13,7 @@ from waiting import eventually
 
 from streams_runtime.pipeline.spark.executor_template import LABEL
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500, func_only=True)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(1500, func_only=True)]
 
 TIERS = """
 def tier(amount):

@@ -132,6 +132,7 @@ def mend(app: Application) -> None:
     app.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/mends", "--timeout=60s", timeout=80)
 
 
+@pytest.mark.long
 def test_one_pod_that_asks_for_the_end_of_the_application_ends_all_of_its_pods(
     application: Make, kafka_in_cluster: KafkaInCluster, node_namespace: str
 ):

@@ -22,6 +22,7 @@ SPEC = {
 }
 
 
+@pytest.mark.long
 def test_the_pod_of_a_node_without_power_is_made_elsewhere_and_counts_every_order_once(
     application: Callable[[str], Application], node: Node, kafka_in_cluster: KafkaInCluster, node_namespace: str
 ) -> None:

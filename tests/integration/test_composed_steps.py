@@ -1,9 +1,9 @@
 """Steps of every kind behind each other, in the test driver's machine: what they give is what a plain model says.
 
 A run makes a part of the pairs that fit: chains of up to six steps, several in an application, keys of every format,
-and records that can't be read where the policy has an answer to them. With `STREAMSAPP_TEST_PAIRS=all` it makes every
-pair, those of processors too, and runs all in several ways, which takes long; `STREAMSAPP_TEST_SEED` names other
-chains, records and batches. A failure says which chain it was.
+and records that can't be read where the policy has an answer to them; a long run makes more of them, and runs each in
+several ways. With `STREAMSAPP_TEST_PAIRS=all` it makes every pair, those of processors too. `STREAMSAPP_TEST_SEED`
+names other chains, records and batches. A failure says which chain it was.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from long_runs import also_long
 from shared_cases import batches
 from steps_model import Model
 from topologies_made import (
@@ -47,6 +48,7 @@ POLICIES: Sequence[Any] = ("fail", "continue", {"deadLetter": {"topic": "letters
 WAYS: Sequence[tuple[str, int]] = (("fail", 1), ("continue", 3))
 """A policy for records that can't be read, and how many partitions."""
 STEPS, CHAINS, APPLICATIONS, RECORDS = 6, 3, 4, 40
+FEW = 2  # of the applications
 OF_RESULTS: Sequence[Chain] = (
     ("left join stream", "headers", "reduce", "toStream", "class"),
     ("join with itself", "reduce", "toStream", "ends"),
@@ -137,12 +139,12 @@ def wrong(spark: SparkSession, document: dict[str, Any], partitions: int = 1, co
     return differences(model, made.run(records, cuts))
 
 
-def runs(policy: str, partitions: int) -> Sequence[tuple[str, int]]:
-    """How an application is run: like this, and with ALL in every way."""
-    return WAYS if ALL else [(policy, partitions)]
+def runs(policy: str, partitions: int) -> list[Any]:
+    """How an application is run: like this, and otherwise in a long run."""
+    return also_long([(policy, partitions)], [way for way in WAYS if way != (policy, partitions)])
 
 
-@pytest.mark.parametrize("number", range(len(chains()) if ALL else APPLICATIONS))
+@pytest.mark.parametrize("number", range(len(chains())) if ALL else also_long(range(FEW), range(FEW, APPLICATIONS)))
 def test_steps_behind_each_other_give_what_the_model_says(spark: SparkSession, number: int) -> None:
     some, key, policy = chains()[number], FORMATS[number % len(FORMATS)], POLICIES[number % len(POLICIES)]
     if any("foreign key to" in chain for _, chain in some):

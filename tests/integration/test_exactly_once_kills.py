@@ -84,6 +84,7 @@ def test_a_kill_between_any_two_steps_of_a_batch_changes_nothing_and_only_the_ta
         assert 0 < restored <= USERS if point == BEFORE_STORE else restored == 0, point
 
 
+@pytest.mark.long
 def test_not_one_record_is_lost_or_counted_twice_by_kills_at_random(
     broker: Any, namespace: str, admin: Admin, instances: list[Instance]
 ) -> None:

@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from long_runs import also_long
 from topologies_refused import refusals
 from topology_drivers import USERS, Made, document
 
@@ -266,7 +267,7 @@ def played(driver: TopologyTestDriver, given: Sequence[tuple[str, Record]], ends
     return {topic: seen(driver, topic) for topic in ("out", "copy")}
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", also_long(range(3), range(3, 6)))
 def test_composed_steps_give_what_they_give_without_the_records_that_fail(made: Made, seed: int) -> None:
     dice = random.Random(seed)
     application = composed(dice)
@@ -286,12 +287,20 @@ ROWS = {"name": "in", "topic": "in", "key": {"format": "string"}, "table": {"sto
 OVER_ROWS: Sequence[Mapping[str, Any]] = (*FAILS[:2], {"where": "if(bad, raise_error('bad'), a % 3 <> 0)"})
 
 
-def over_tables(dice: random.Random) -> dict[str, Any]:
+IN_JOINS: Sequence[Mapping[str, Any]] = tuple(
+    {"join": {"table": "users", "type": kind, "select": {"a": "if(bad, cast(1 div (a - a) as bigint), a)"}}}
+    for kind in ("left", "outer")
+)
+"""Joins of two tables that fail over a row of the left one, whether it has a partner or not."""
+
+
+def over_tables(dice: random.Random, failing: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Steps over a table of a topic, of which one fails, and over its changes; beside another one at times."""
     source = {**ROWS, "value": {"format": "json", "schema": "a BIGINT, g STRING, bad BOOLEAN"}}
     kind = dice.choice(("inner", "left", "outer"))
     beside: Mapping[str, Any] = {"join": {"table": "users", "type": kind, "select": {"a": "a", "tier": "users.tier"}}}
-    chosen = [dice.choice(OVER_ROWS), *([beside] if dice.random() < 0.6 else [])]
+    first = dice.choice(failing)
+    chosen = [first, *([beside] if dice.random() < 0.6 and "join" not in first else [])]
     chosen += [{"toStream": {}}, *dice.choices(({"where": "true"}, {"keyBy": "'all'"}), k=1), dice.choice(ENDS[:2])]
     steps = [
         {
@@ -315,10 +324,14 @@ def rows_given(application: Mapping[str, Any], dice: random.Random) -> list[tupl
     return found
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_a_table_leaves_out_the_records_over_which_a_step_fails(made: Made, seed: int) -> None:
+@pytest.mark.parametrize(
+    ("failing", "seed"), also_long([(OVER_ROWS, 0), (IN_JOINS[:1], 2)], [(OVER_ROWS, 1), (IN_JOINS[1:], 3)])
+)
+def test_a_table_leaves_out_the_records_over_which_a_step_fails(
+    made: Made, failing: Sequence[Mapping[str, Any]], seed: int
+) -> None:
     dice = random.Random(seed)
-    application = over_tables(dice)
+    application = over_tables(dice, failing)
     given = rows_given(application, dice)
     good = [(topic, record) for topic, record in given if not (record.value or {}).get("bad")]
     failing, clean = made(application), made(application)

@@ -47,6 +47,7 @@ def orders(round_: int) -> list[tuple[str, dict[str, object]]]:
     return [(f"o{number}", {"user": f"u{number % 97}", "amount": number * 7 % 1000}) for number in numbers]
 
 
+@pytest.mark.long
 def test_workers_may_die_and_come(broker: SharedBroker, namespace: str, tmp_path: Path) -> None:
     bootstrap = broker.bootstrap_servers
     topics = {name: f"{namespace}-{name}" for name in ("orders", "totals", "tiers")}

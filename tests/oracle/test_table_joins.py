@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from case_marks import BY_TIME
+from example_counts import examples
 from hypothesis import example, given, settings
 from machine_runs import asked, of_keys
 from oracle_driver import KafkaStreams
@@ -81,7 +82,7 @@ def ours(pipeline: Pipeline, cases: Sequence[tuple[Sequence[Record], list[int]]]
         return bench.sinks_each(cases, BY_TIME, PARTITIONS), bench.counters.records_dropped
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(TREES | MEETING, RECORDS)
 def test_what_the_model_of_the_unit_tests_passes_on_is_what_kafka_streams_passes_on(
     driver: KafkaStreams, tree: Tree, given: list[Given]
