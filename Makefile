@@ -28,7 +28,7 @@ BUILD_TOOLS := pip|setuptools|wheel|hatchling|editables|packaging|pathspec|plugg
 
 help:
 	@echo "make demo         run the demonstration (sets everything up the first time)"
-	@echo "make test         every test that this machine can run; names the others and why"
+	@echo "make test         the tests of a check that this machine can run; names the others and why"
 	@echo "make test-long    the same, and further ways to what its longest tests show: other seeds, more moments of a fault"
 	@echo "make test-unit    the tests that need neither a broker nor Spark, nor servers and processes of their own"
 	@echo "make test-parts   single parts with real servers, processes and disks; neither a broker nor Spark"

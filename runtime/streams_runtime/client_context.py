@@ -228,7 +228,7 @@ class ClientContext:
             [topic for topic in written if topic not in letters],
             [*letters, *internal_topic_names(self.topology)],
             self.client_properties,
-            own=OwnTopics.of(self.topology),
+            OwnTopics.of(self.topology),
         )
 
     def make_standbys(self, runs: Callable[[], bool]) -> None:

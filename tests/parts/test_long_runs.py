@@ -31,3 +31,11 @@ def test_further_ways_run_in_a_long_run_only(
     pytester.makepyfile(test_inner=TESTS)
     ran = pytester.runpytest_subprocess("-p", "long_runs", "--strict-markers")
     ran.assert_outcomes(passed=passed, deselected=left_out)
+
+
+def test_a_test_that_is_named_runs(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(long_runs.__file__).parent))
+    monkeypatch.delenv(long_runs.VARIABLE, raising=False)
+    file = pytester.makepyfile(test_inner=TESTS)
+    pytester.runpytest_subprocess("-p", "long_runs", f"{file}::test_hours").assert_outcomes(passed=1)
+    pytester.runpytest_subprocess("-p", "long_runs", f"{file}::test_seeds").assert_outcomes(passed=5)

@@ -24,8 +24,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from long_runs import VARIABLE as LONG
-
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "tests" / "mutations"
 _SOURCES = ("operator", "runtime")
@@ -74,7 +72,6 @@ def environment(tree: Path) -> dict[str, str]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     return inherited | {
         "CI": "true",  # the same examples each time, and no test that is skipped
-        LONG: "1",  # the test of a mutation may be such a one
         "GIT_CEILING_DIRECTORIES": str(tree.resolve().parent),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONPATH": os.pathsep.join(str(tree / each) for each in (*_SOURCES, "tests/support")),

@@ -19,6 +19,7 @@ from streams_runtime.processing.failures.refused_records import Sending, refusal
 from streams_runtime.processing.failures.sink_topics import SinkTopics
 from streams_runtime.processing.failures.unreadable_records import ErrorPolicy
 from streams_runtime.topology.nodes.source_and_sink_nodes import SinkNode
+from streams_runtime.topology.own_topics import OwnTopics
 
 NOW = 1_700_000_000_000
 SENDING = Sending(1_000_000, "lz4")
@@ -60,7 +61,7 @@ class Clock:
 
 
 def sinks(topics: Topics, policy: ErrorPolicy, clock: Clock | None = None, **properties: str) -> SinkTopics:
-    made = SinkTopics(policy, topics, ["out"], ["changelog"], properties, clock or Clock())
+    made = SinkTopics(policy, topics, ["out"], ["changelog"], properties, OwnTopics({}), clock or Clock())
     made.producer_settings()
     return made
 

@@ -16,7 +16,7 @@ from streams_runtime.processing.failures.sink_topics import SinkTopics
 from streams_runtime.processing.failures.topic_routing import Routed, TopicRouting
 from streams_runtime.processing.failures.unreadable_records import ErrorPolicy
 from streams_runtime.topology.nodes.source_and_sink_nodes import SinkNode
-from streams_runtime.topology.own_topics import NO_OWN_TOPICS, OwnTopics
+from streams_runtime.topology.own_topics import OwnTopics
 
 PATH = "spec.topology.sinks[0]"
 NOW = 1_700_000_000_000
@@ -62,7 +62,7 @@ def emission(*topics: str | None, among: tuple[str, ...] | None = None, **more: 
 
 
 def sinks(brokers: Brokers, policy: ErrorPolicy, clock: Clock | None = None, **own: str) -> SinkTopics:
-    made = SinkTopics(policy, brokers, ["out"], ["changelog"], {}, clock or Clock(), OwnTopics(own))
+    made = SinkTopics(policy, brokers, ["out"], ["changelog"], {}, OwnTopics(own), clock or Clock())
     made.producer_settings()
     return made
 
@@ -74,7 +74,7 @@ def by_topic(routed: Routed) -> dict[str, list[bytes | None]]:
 def test_each_topic_gets_its_records_in_their_order_with_all_that_they_have() -> None:
     headers: Any = [[("h", bytes([row]))] for row in range(4)]
     given = emission("a", "b", "a", "c", headers=headers, placed_by=[b"0", b"1", b"2", b"3"])
-    routed = TopicRouting(Brokers("a", "b", "c"), NO_OWN_TOPICS).route(given)
+    routed = TopicRouting(Brokers("a", "b", "c"), OwnTopics({})).route(given)
     first = routed.emissions[0]
     assert by_topic(routed) == {"a": [b"k0", b"k2"], "b": [b"k1"], "c": [b"k3"]}
     assert (first.values, first.timestamps, first.headers) == ([b"v0", b"v2"], [NOW, NOW + 2], [headers[0], headers[2]])
@@ -107,14 +107,14 @@ def test_a_record_without_a_topic_is_known_and_the_others_go_on(topic: str | Non
 
 
 def test_a_sink_that_lists_its_topics_writes_no_others() -> None:
-    routed = TopicRouting(Brokers("a", "b"), NO_OWN_TOPICS).route(emission("a", "b", among=("a",)))
+    routed = TopicRouting(Brokers("a", "b"), OwnTopics({})).route(emission("a", "b", among=("a",)))
     assert by_topic(routed) == {"a": [b"k0"]}
     assert "not among the sink's topics" in routed.refused[1].reason
 
 
 def test_a_topic_that_is_there_is_looked_for_once_and_one_that_is_not_every_ten_seconds() -> None:
     brokers, clock = Brokers("a"), Clock()
-    routing = TopicRouting(brokers, NO_OWN_TOPICS, clock)
+    routing = TopicRouting(brokers, OwnTopics({}), clock)
     for _ in range(3):
         assert routing.route(emission("a", "late")).refused.keys() == {1}
     assert brokers.asked == [["a", "late"]]
@@ -131,7 +131,7 @@ def test_a_topic_that_is_there_is_looked_for_once_and_one_that_is_not_every_ten_
 
 def test_any_number_of_names_is_asked_for_in_parts_and_not_all_are_remembered() -> None:
     brokers = Brokers("a", hidden=["n-77"])
-    routing = TopicRouting(brokers, NO_OWN_TOPICS, Clock())
+    routing = TopicRouting(brokers, OwnTopics({}), Clock())
     names = [f"n-{number}" for number in range(25_000)]
     assert len(routing.route(emission(*names, "a")).refused) == 25_000
     assert max(map(len, brokers.asked)) == 1000

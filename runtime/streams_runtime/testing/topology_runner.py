@@ -80,7 +80,7 @@ class TopologyRunner:
                 for sub in topology.subtopologies
             }
             self._closing = undo.pop_all()
-        self._sinks = SinkTopics(without_topic, EveryTopic(), (), (), {}, own=OwnTopics.of(topology))
+        self._sinks = SinkTopics(without_topic, EveryTopic(), (), (), {}, OwnTopics.of(topology))
         self.now = round(START.timestamp() * 1000)
         """The clock of processors of users' own, in ms: a test moves it."""
         self._processor = BatchProcessor(

@@ -32,8 +32,6 @@ class OwnTopics:
 
     def what_is(self, topic: str) -> str | None:
         """What the topic is, as the end of a sentence; None: any record may go there."""
-        read = any(fits(each, topic) for each in self.read_patterns)
-        return self.named.get(topic) or (_IS_READ if read else None)
-
-
-NO_OWN_TOPICS = OwnTopics({})
+        if topic in self.named:
+            return self.named[topic]
+        return _IS_READ if any(fits(each, topic) for each in self.read_patterns) else None

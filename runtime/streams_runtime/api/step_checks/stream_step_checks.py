@@ -16,10 +16,25 @@ from streams_runtime.api.steps.stream_steps_spec import FlatMapSpec, PeekSpec
 from streams_runtime.api.steps.topology_spec import SinkSpec, StepSpec
 from streams_runtime.errors import Mistake
 
-_NUMBERS = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
-_NUMBER_REMEDY = "give an INT or a BIGINT: cast(… as int), pmod(hash(…), 4)"
-_NAME_REMEDY = "give a STRING: cast(… as string), concat('orders-', …)"
 _IN_TWO = "is another value for each branch, so that a record could be in two of them, or in none"
+
+
+class _Wanted(NamedTuple):
+    """What an expression has to give for each record."""
+
+    types: tuple[exp.DType, ...]
+    what: str
+    remedy: str
+
+
+_NAME = _Wanted(
+    tuple(exp.DataType.TEXT_TYPES), "name of a topic", "give a STRING: cast(… as string), concat('orders-', …)"
+)
+_NUMBER = _Wanted(
+    (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT),
+    "number of a partition",
+    "give an INT or a BIGINT: cast(… as int), pmod(hash(…), 4)",
+)
 
 
 def stream_step_mistakes(step: StepSpec, path: str, visible: Columns | None) -> Iterator[Mistake]:
@@ -32,7 +47,7 @@ def stream_step_mistakes(step: StepSpec, path: str, visible: Columns | None) -> 
         for problem in scalar_problems(text, visible):
             yield problem.in_field(under(path, "headers", name))
     if step.repartition is not None and step.repartition.partition_by is not None:
-        yield from _partition_by(step.repartition.partition_by, under(path, "repartition", "partitionBy"), visible)
+        yield from _not_of(_NUMBER, step.repartition.partition_by, under(path, "repartition", "partitionBy"), visible)
     for index, branch in enumerate(step.split or ()):
         problems = scalar_problems(branch.where, visible)
         problems += () if problems else moment_problems(branch.where, _IN_TWO)
@@ -50,30 +65,17 @@ def sink_partition_mistakes(sink: SinkSpec, path: str, streams: Mapping[str, Str
     if stream.table:
         found = f"partitionBy of the table {sink.from_!r}, of which a row that is deleted has no columns to go by"
         yield Mistake(field, found, "put a step toStream: {} before the sink, whose records may go by _key")
-    yield from _partition_by(sink.partition_by, field, stream.visible)
+    yield from _not_of(_NUMBER, sink.partition_by, field, stream.visible)
 
 
 def sink_topic_mistakes(sink: SinkSpec, path: str, streams: Mapping[str, Stream]) -> Iterator[Mistake]:
     """Those of a sink's `topicBy`."""
     if sink.topic_by is not None:
-        wanted = _Wanted(tuple(exp.DataType.TEXT_TYPES), "name of a topic", _NAME_REMEDY)
-        field, stream = under(path, "topicBy"), streams.get(sink.from_, UNKNOWN)
-        yield from _of_a_type(sink.topic_by, field, stream.visible, wanted)
+        visible = streams.get(sink.from_, UNKNOWN).visible
+        yield from _not_of(_NAME, sink.topic_by, under(path, "topicBy"), visible)
 
 
-def _partition_by(text: str, field: str, visible: Columns | None) -> Iterator[Mistake]:
-    return _of_a_type(text, field, visible, _Wanted(_NUMBERS, "number of a partition", _NUMBER_REMEDY))
-
-
-class _Wanted(NamedTuple):
-    """What an expression has to give for each record."""
-
-    types: tuple[exp.DType, ...]
-    what: str
-    remedy: str
-
-
-def _of_a_type(text: str, field: str, visible: Columns | None, wanted: _Wanted) -> Iterator[Mistake]:
+def _not_of(wanted: _Wanted, text: str, field: str, visible: Columns | None) -> Iterator[Mistake]:
     problems = scalar_problems(text, visible)
     for problem in problems:
         yield problem.in_field(field)

@@ -16,7 +16,7 @@ from streams_runtime.kafka.producer.topic_limits import TopicLimits
 from streams_runtime.processing.failures.refused_records import Refusal, Sending, refusals
 from streams_runtime.processing.failures.topic_routing import TopicRouting
 from streams_runtime.processing.failures.unreadable_records import ErrorPolicy
-from streams_runtime.topology.own_topics import NO_OWN_TOPICS, OwnTopics
+from streams_runtime.topology.own_topics import OwnTopics
 
 _LOGGER = logging.getLogger("streams_runtime.tasks")
 _PREFIX = "__streams.errors."
@@ -58,8 +58,8 @@ class SinkTopics:
         sinks: Collection[str],
         others: Collection[str],
         properties: Mapping[str, str],
+        own: OwnTopics,
         clock: Callable[[], float] = time.time,
-        own: OwnTopics = NO_OWN_TOPICS,
     ) -> None:
         """`sinks` are the topics for which the policy is, `others` what is written beside them. `clock` gives s.
 
