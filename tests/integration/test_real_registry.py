@@ -135,10 +135,10 @@ def test_the_address_without_the_path_of_the_api_is_no_registry(apicurio_server:
 
 
 def test_a_half_fetched_program_never_has_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(command: list[str], target: Path) -> None:
+    def broken(arguments: list[str], target: Path) -> None:
         (target / "archive.tar.gz").write_bytes(b"half of it")
 
-    monkeypatch.setattr(program, "run_tool", broken)
+    monkeypatch.setattr(program, "run_maven", broken)
     with pytest.raises(shutil.ReadError):
         program.apicurio_folder(tmp_path)
     assert not list(tmp_path.rglob("*.gz"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -166,6 +167,30 @@ def test_a_record_that_can_not_be_written_ends_its_transaction_only(admin: Admin
     write(side, namespace, b"good", {partition: 1})
     assert committed_values(admin.address, namespace) == [b"good"]
     side.close()
+
+
+def test_a_record_that_brokers_refuse_is_told_whichever_record_of_its_transaction_is_reported_first(
+    admin: Admin, namespace: str
+) -> None:
+    small, others = f"{namespace}-small", [f"{namespace}-a", f"{namespace}-b"]
+    admin.create_topics([TopicSpec(small, 1, -1, {"max.message.bytes": "5000"})])
+    admin.create_topics([TopicSpec(each, 1, -1, {}) for each in others])
+    producer = TransactionalProducer(client_properties(admin.address, {}, exactly_once=True), "one", namespace)
+    large = random.Random(1).randbytes(10_000)
+
+    def write_all() -> None:
+        producer.send(small, [b"k"] * 20, [b"v"] * 10 + [large] + [b"v"] * 9, [1] * 20)
+        for other in others:
+            producer.send(other, [b"k"] * 20, [b"v"] * 20, [1] * 20)
+        producer.flush()
+
+    for _ in range(12):  # a fourth of them has the others' reports first
+        producer.begin()
+        with pytest.raises(ProducerException, match="too large") as raised:
+            write_all()
+        assert raised.value.refusing_topic == small
+        producer.abort()
+    producer.close()
 
 
 def test_a_broker_that_is_away_costs_the_transaction_and_nothing_more(tmp_path: Path) -> None:

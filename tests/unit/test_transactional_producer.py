@@ -10,7 +10,12 @@ from unittest.mock import Mock
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from streams_runtime.errors import BrokerNotAvailableException, ProducerFencedException, TaskMigratedException
+from streams_runtime.errors import (
+    BrokerNotAvailableException,
+    ProducerException,
+    ProducerFencedException,
+    TaskMigratedException,
+)
 from streams_runtime.kafka.producer import transactions
 from streams_runtime.kafka.producer.transactions import TransactionalProducer
 
@@ -105,3 +110,34 @@ def test_what_befell_a_record_is_told_by_the_next_step() -> None:
     producer.made[0].send_offsets_to_transaction.side_effect = error(KafkaError._FENCED, fatal=True)
     with pytest.raises(ProducerFencedException):
         producer.add_offsets({}, None)
+
+
+@pytest.mark.parametrize("echoes", [["compact"], ["compact", "compact", "by-rest", "other"]])
+def test_a_record_that_is_refused_is_told_though_the_report_on_those_it_took_along_comes_first(
+    echoes: list[str],
+) -> None:
+    producer = Failing()
+    producer.begin()
+    failures = producer._failures
+    for topic in echoes:
+        failures.note(KafkaError(KafkaError._PURGE_QUEUE, "purged"), report(topic))
+    failures.note(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE, "too large"), report("small"))
+    failures.note(KafkaError(KafkaError._PURGE_INFLIGHT, "purged"), report("late"))
+    with pytest.raises(ProducerException, match=rf"{len(echoes) + 2} records .*: small-0: too large") as raised:
+        producer.flush()
+    assert raised.value.refusing_topic == "small"
+    assert "compact" not in str(raised.value)
+
+
+def test_of_records_that_were_left_out_for_a_reason_that_is_not_known_the_next_step_says_why() -> None:
+    producer = Failing()
+    producer.begin()
+    producer._failures.note(KafkaError(KafkaError._PURGE_QUEUE, "purged"), report("compact"))
+    producer.flush()
+    producer.made[0].send_offsets_to_transaction.side_effect = error(KafkaError._TIMED_OUT, txn_requires_abort=True)
+    with pytest.raises(BrokerNotAvailableException, match=r"offsets of 0 partitions .*why"):
+        producer.add_offsets({}, b"")
+
+
+def report(topic: str) -> Mock:
+    return Mock(topic=lambda: topic, partition=lambda: 0)

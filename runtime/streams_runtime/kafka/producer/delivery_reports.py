@@ -21,6 +21,9 @@ _ABSENT = frozenset(
         KafkaError._DESTROY,
     }
 )
+# librdkafka's own: the transaction had failed before, so the record was not taken, or was thrown away. They may come
+# before the report on the record that made it fail.
+ECHOES = frozenset({KafkaError._STATE, KafkaError._FATAL, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 
 
 class Failures:
@@ -34,6 +37,7 @@ class Failures:
         self.count = 0
         self.texts: list[str] = []
         self.first: KafkaError | None = None
+        """The first that is a cause, else the first echo of one."""
         self.refusing_topic: str | None = None
         """The first topic that refused a record for what it is."""
 
@@ -43,7 +47,9 @@ class Failures:
         if error is None:
             return
         self.count += 1
-        self.first = self.first or error
+        if self.first is None or (is_echo(self.first) and not is_echo(error)):
+            self.first = error
+            self.texts.clear()
         if is_of_records(error):
             self.refusing_topic = self.refusing_topic or message.topic()
         partition = message.partition()
@@ -55,6 +61,11 @@ class Failures:
 def is_of_records(error: KafkaError | None) -> bool:
     """Whether brokers, or librdkafka, refuse a record for what it is."""
     return error is not None and error.code() in _OF_RECORDS
+
+
+def is_echo(error: KafkaError) -> bool:
+    """Whether a record was left out because another one had made its transaction fail."""
+    return error.code() in ECHOES
 
 
 def is_of_absence(error: KafkaError | None) -> bool:

@@ -15,6 +15,7 @@ from streams_runtime.errors import (
     TaskMigratedException,
 )
 from streams_runtime.kafka.client.librdkafka_errors import translated
+from streams_runtime.kafka.producer.delivery_reports import ECHOES
 
 
 class StaleMemberException(StreamsException):
@@ -42,8 +43,6 @@ _FENCING = frozenset(
         KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER,
     }
 )
-# librdkafka's own: the transaction had failed before, so the record was not taken, or was thrown away.
-_ECHOES = frozenset({KafkaError._STATE, KafkaError._FATAL, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 # The member's epoch moved on while it was busy; brokers answer a transaction ILLEGAL_GENERATION for it.
 _STALE = frozenset({KafkaError.ILLEGAL_GENERATION, KafkaError.STALE_MEMBER_EPOCH, KafkaError.REBALANCE_IN_PROGRESS})
 _EXPELLED = frozenset({KafkaError.UNKNOWN_MEMBER_ID, KafkaError.FENCED_MEMBER_EPOCH, KafkaError.FENCED_INSTANCE_ID})
@@ -103,7 +102,7 @@ def _kind(error: KafkaError | None) -> type[StreamsException]:
     if code in _FENCING:
         lost = BrokerNotAvailableException if error.txn_requires_abort() else UntoldException
         found = ProducerFencedException if error.fatal() else lost
-    elif code in _ECHOES:
+    elif code in ECHOES:
         found = UntoldException
     elif code in _STALE:
         found = StaleMemberException
