@@ -103,5 +103,10 @@ def test_a_driver_has_every_topic_that_fits(spark: SparkSession) -> None:
         assert len(list(driver.store("sums").all())) == 6  # of all three partitions
         with pytest.raises(TopologyException, match="no source reads the topic 'out'"):
             driver.input_topic("out")
+        for read in ("in-b", "in-later"):
+            with pytest.raises(
+                TopologyException, match=f"no sink writes the topic '{read}'; it is read; use input_topic"
+            ):
+                driver.output_topic(read)
     with pytest.raises(TopologyException, match="in-b"):
         TopologyTestDriver(document(by_pattern=True), partitions={"in-a": 2, "in-b": 3})

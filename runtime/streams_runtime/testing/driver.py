@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -119,9 +119,9 @@ class TopologyTestDriver:
             IllegalStateException: the driver is closed; make another one.
         """
         self._check_open()
-        sources = {node.topic: node for node in self.topology.nodes if isinstance(node, SourceNode | TableSourceNode)}
-        source = next((node for node in sources.values() if node.reads(name)), None)
+        source = self._source_of(name)
         if source is None:
+            sources = [node.topic for node in self._sources]
             hint = "it is written; use output_topic" if name in self._outputs else suggestion(name, sources)
             raise TopologyException(f"no source reads the topic {name!r}; {hint}")
         value = source.value if value_schema is None else replace(source.value, schema=value_schema)
@@ -144,7 +144,7 @@ class TopologyTestDriver:
         self._check_open()
         any_topic = any(isinstance(each, SinkNode) and each.writes_any for each in self.topology.nodes)
         if name not in self._outputs and not (any_topic and OwnTopics.of(self.topology).what_is(name) is None):
-            read = name in (*self.topology.source_topics, *self.topology.global_topics)
+            read = self._source_of(name) is not None or name in self.topology.global_topics
             hint = "it is read; use input_topic" if read else suggestion(name, self._outputs)
             raise TopologyException(f"no sink writes the topic {name!r}; {hint}")
         known = name in self.topology.sink_topics or name not in self._dead_letters
@@ -232,6 +232,14 @@ class TopologyTestDriver:
     @property
     def _outputs(self) -> tuple[str, ...]:
         return (*self.topology.sink_topics, *self._dead_letters)
+
+    @property
+    def _sources(self) -> Collection[SourceNode | TableSourceNode]:
+        found = (node for node in self.topology.nodes if isinstance(node, SourceNode | TableSourceNode))
+        return {node.topic: node for node in found}.values()
+
+    def _source_of(self, topic: str) -> SourceNode | TableSourceNode | None:
+        return next((node for node in self._sources if node.reads(topic)), None)
 
     def _pipe(self, records: Sequence[Sent]) -> None:
         self._check_open()
