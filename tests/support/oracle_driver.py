@@ -44,6 +44,11 @@ class KafkaStreams:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
+    @property
+    def runs(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
     def answer(self, topology: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> Answer:
         """What Kafka Streams makes of the records, in their order. Raises AssertionError when the driver has ended."""
         told = self._ask({"topology": topology, "records": records})
