@@ -127,6 +127,7 @@ def test_a_record_that_is_refused_is_told_though_the_report_on_those_it_took_alo
         producer.flush()
     assert raised.value.refusing_topic == "small"
     assert "compact" not in str(raised.value)
+    assert "late" not in str(raised.value)
 
 
 def test_of_records_that_were_left_out_for_a_reason_that_is_not_known_the_next_step_says_why() -> None:

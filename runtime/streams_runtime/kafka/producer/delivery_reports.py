@@ -23,7 +23,7 @@ _ABSENT = frozenset(
 )
 # librdkafka's own: the transaction had failed before, so the record was not taken, or was thrown away. They may come
 # before the report on the record that made it fail.
-ECHOES = frozenset({KafkaError._STATE, KafkaError._FATAL, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
+_ECHOES = frozenset({KafkaError._STATE, KafkaError._FATAL, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 
 
 class Failures:
@@ -50,6 +50,8 @@ class Failures:
         if self.first is None or (is_echo(self.first) and not is_echo(error)):
             self.first = error
             self.texts.clear()
+        elif is_echo(error) and not is_echo(self.first):
+            return  # what made its transaction fail is told
         if is_of_records(error):
             self.refusing_topic = self.refusing_topic or message.topic()
         partition = message.partition()
@@ -65,7 +67,7 @@ def is_of_records(error: KafkaError | None) -> bool:
 
 def is_echo(error: KafkaError) -> bool:
     """Whether a record was left out because another one had made its transaction fail."""
-    return error.code() in ECHOES
+    return error.code() in _ECHOES
 
 
 def is_of_absence(error: KafkaError | None) -> bool:

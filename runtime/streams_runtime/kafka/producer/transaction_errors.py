@@ -15,7 +15,7 @@ from streams_runtime.errors import (
     TaskMigratedException,
 )
 from streams_runtime.kafka.client.librdkafka_errors import translated
-from streams_runtime.kafka.producer.delivery_reports import ECHOES
+from streams_runtime.kafka.producer.delivery_reports import is_echo
 
 
 class StaleMemberException(StreamsException):
@@ -102,7 +102,7 @@ def _kind(error: KafkaError | None) -> type[StreamsException]:
     if code in _FENCING:
         lost = BrokerNotAvailableException if error.txn_requires_abort() else UntoldException
         found = ProducerFencedException if error.fatal() else lost
-    elif code in ECHOES:
+    elif is_echo(error):
         found = UntoldException
     elif code in _STALE:
         found = StaleMemberException
