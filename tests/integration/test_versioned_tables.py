@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -84,7 +85,8 @@ sinks: [{{from: offered, topic: {prefix}-out}}]
 """
 
 
-SINCE = 1_700_000_000_000
+# ms, a whole second; of late, since a changelog keeps replaced rows for their history and a day by the broker's clock.
+SINCE = (int(time.time()) - 3600) * 1000
 MS = 60_000
 
 

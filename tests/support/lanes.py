@@ -1,6 +1,6 @@
 """Pytest plugin: seven lanes for `--dist loadscope`, by what a test waits for.
 
-The first two have something that no other worker could have beside them: a node, an API server. One worker gets such a
+Two of them have something that no other worker could have beside them: a node, an API server. One worker gets such a
 lane as a whole. Tests of the others come file by file to whichever worker is free, so that all end together: a Spark
 session or a broker, which start in seconds, a worker makes once for all of its files.
 """
@@ -19,9 +19,9 @@ from kube_sources import made_elsewhere
 from xdist.scheduler import LoadScopeScheduling
 
 CLIENTS, NODE, SERVER, SPARK, ORACLE, BROKER, REST = "clients", "node", "server", "spark", "oracle", "broker", "rest"
-LANES = (SERVER, NODE, SPARK, ORACLE, CLIENTS, BROKER, REST)
-"""In this order they are taken: first those that one worker gets, and last the shortest files. Images of pods are made
-beside the first ones.
+LANES = (SERVER, ORACLE, NODE, SPARK, CLIENTS, BROKER, REST)
+"""In this order they are taken: early those that one worker gets, and last the shortest files. The images that a node
+needs are made beside the first ones.
 """
 IN_PIECES = (SPARK, ORACLE, CLIENTS, BROKER, REST)
 """Lanes of which each worker gets a file at a time."""
