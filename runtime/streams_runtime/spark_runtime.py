@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, wait
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from streams_runtime.api import StreamsApplication
@@ -27,6 +28,7 @@ from streams_runtime.processing.batch_processor import BatchProcessor
 from streams_runtime.processing.batch_work import Counters
 from streams_runtime.processing.failures.unreadable_records import ErrorPolicy
 from streams_runtime.state.global_store import GlobalStore
+from streams_runtime.topology.partition_counts import changelog_spans
 from streams_runtime.topology.plan import Topology
 
 if TYPE_CHECKING:  # pyspark is imported beside the start of the threads, which need none of it
@@ -87,9 +89,8 @@ class SparkRuntime:
         kept: FindingsFile | None = None,
     ) -> None:
         """`properties` are those of kafka.client.client_properties.client_properties, for the reading of ranges;
-        `java_properties`
-        those for Java's client in Spark's JVM; `own_pod`: see `cluster_of`. `kept`: where what the analysis finds out
-        is kept for the next start, if that may be.
+        `java_properties` those for Java's client in Spark's JVM; `own_pod`: see `cluster_of`. `kept`: where what the
+        analysis finds out is kept for the next start, if that may be.
 
         Raises:
             ConfigException: spec.kafka.schemaRegistry has a property that can't be used, or spec.spark.master a value.
@@ -98,7 +99,9 @@ class SparkRuntime:
         registry = application.spec.kafka.schema_registry
         self.schemas = None if registry is None else SchemaRegistry(registry)
         self._application = application
-        self._policies = error_policy(application), failed_policy(application)
+        policy, failed = error_policy(application), failed_policy(application)
+        spans = changelog_spans(topology, application.spec)
+        self._processor = partial(BatchProcessor, policy=policy, failed=failed, spans=spans)
         self._topology = topology
         self._properties = properties
         self._java_properties = java_properties
@@ -149,7 +152,7 @@ class SparkRuntime:
         ready = self.ready()
         if ready is None:
             return None
-        return BatchProcessor(ready.runners, self._policies[0], counters, global_stores, self._policies[1])
+        return self._processor(ready.runners, counters=counters, global_stores=global_stores)
 
     def early_processor(
         self,
@@ -171,7 +174,7 @@ class SparkRuntime:
             return lambda: self._awaited(should_stop).runners[number]
 
         early = {sub.id: EarlyRunner(findings, sub, runner(sub.id)) for sub in subs}
-        return BatchProcessor(early, self._policies[0], counters, global_stores, self._policies[1])
+        return self._processor(early, counters=counters, global_stores=global_stores)
 
     def _awaited(self, should_stop: Callable[[], bool]) -> Compiled:
         self.start()

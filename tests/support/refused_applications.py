@@ -2541,6 +2541,18 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "would lose records",
         "has to be compact",
     ),
+    "topic-duration": (
+        application(total(), internalTopics={"overrides": {"n-changelog": {"segment.ms": "1h30m"}}}),
+        'spec.internalTopics.overrides.n-changelog["segment.ms"]',
+        "found '1h30m', which is no whole number",
+        "give milliseconds; 1h30m is 5400000",
+    ),
+    "topic-size": (
+        application(internalTopics={"config": {"segment.bytes": "64Mi"}}),
+        'spec.internalTopics.config["segment.bytes"]',
+        "found '64Mi', which is no whole number",
+        "give bytes",
+    ),
     "topic-times": (
         application(internalTopics={"config": {"message.timestamp.type": "LogAppendTime"}}),
         'spec.internalTopics.config["message.timestamp.type"]',

@@ -19,6 +19,7 @@ from streams_runtime.kafka.consumer.record_table import RAW_SCHEMA
 from streams_runtime.kafka.producer.batch_producer import BatchProducer
 from streams_runtime.metrics.sampled import NOTHING, spread_of
 from streams_runtime.pipeline.batch_input import BatchInput
+from streams_runtime.processing.age_log import AgeLog
 from streams_runtime.processing.batch_runner import BatchRunner
 from streams_runtime.processing.batch_work import BatchWork, Counters, Held, Outcome
 from streams_runtime.processing.failures.failed_records import is_of_a_record, letter_of
@@ -35,6 +36,7 @@ from streams_runtime.state.global_store import GlobalStore
 from streams_runtime.tasks.task import Task
 from streams_runtime.topology.nodes.process_node import ProcessNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import FromTopicNode, TableSourceNode
+from streams_runtime.topology.partition_counts import ChangelogSpan
 from streams_runtime.topology.plan import SubTopology
 
 _P = ParamSpec("_P")
@@ -52,11 +54,12 @@ class BatchProcessor:
         global_stores: Mapping[str, GlobalStore] | None = None,
         failed: ErrorPolicy = _FAIL,
         clock: Callable[[], int] = system_time,
+        spans: Mapping[str, ChangelogSpan] | None = None,
     ) -> None:
         """`policy` is about records that can't be read, `failed` about those over which a step fails.
 
         `global_stores` are those of the global tables, by the names of the tables. `clock` gives ms: processors
-        of users' own go by it.
+        of users' own go by it. `spans`: for how long changelogs keep things, by their names (see AgeLog).
         """
         self._clock = clock
         self._failed = failed
@@ -66,6 +69,7 @@ class BatchProcessor:
         self._counters = counters
         self._peek_log = PeekLog()
         self._late_log = LateLog()
+        self._age_log = AgeLog(spans or {}, clock)
         self._names: dict[int, NodeNames] = {}
 
     def compute(self, sub: SubTopology, batch: BatchInput) -> StageOutput:
@@ -197,6 +201,7 @@ class BatchProcessor:
             work.send(emission)
         for store, updates in applied.updates:
             work.hold(store, updates)
+            work.do(self._age_log.take, store.changelog.topic, updates.timestamps)
         work.outcome.held += [Held(*each) for each in applied.source_updates]
         if applied.changes is not None:
             work.changes[name] = applied.changes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from streams_runtime.api import ApplicationSpec
 from streams_runtime.errors import TopologyException
@@ -17,8 +18,23 @@ _ALL = {"message.timestamp.type": "CreateTime", "message.timestamp.after.max.ms"
 _CHANGELOG = {**_ALL, "cleanup.policy": "compact"}
 # The broker's clock and the records' times differ; Kafka Streams' windowstore.changelog.additional.retention.ms.
 _CLOCK_DIFFERENCE = 24 * 60 * 60 * 1000
+_LAG = "min.compaction.lag.ms"
 # Unlimited: records go when they are processed, by DeleteRecords up to the committed offset, and not before.
 _REPARTITION = {**_ALL, "cleanup.policy": "delete", "retention.ms": "-1"}
+
+
+@dataclass(frozen=True, slots=True)
+class ChangelogSpan:
+    """How long (ms, from a record's own time by the brokers' clock) a changelog keeps what its store still has.
+
+    `setting` is the topic's property that says so, `store` the store's name, `topic` the topic's without the
+    application's.
+    """
+
+    store: str
+    topic: str
+    setting: str
+    ms: int
 
 
 def copartitioned(topology: Topology) -> tuple[tuple[str, ...], ...]:
@@ -141,22 +157,41 @@ def internal_topics(topology: Topology, spec: ApplicationSpec, counts: Mapping[s
     return tuple(found)
 
 
+def changelog_spans(topology: Topology, spec: ApplicationSpec) -> Mapping[str, ChangelogSpan]:
+    """Of each changelog, by its name, that does not keep for ever what its store has: as declared, for how long."""
+    found = {}
+    for store in (each for sub in topology.subtopologies for each in sub.stores if not each.source_changelog):
+        own, config = _declared_config(topology, spec, store.changelog_topic, _changelog(store))
+        if store.windowing is not None:
+            setting = "retention.ms" if "delete" in config["cleanup.policy"] else None
+        else:
+            setting = None if store.history is None else _LAG
+        if setting is not None and int(config[setting]) >= 0:
+            found[store.changelog_topic] = ChangelogSpan(store.name, own, setting, int(config[setting]))
+    return found
+
+
 def _internal_topic(
     topology: Topology, spec: ApplicationSpec, name: str, partitions: int, store: StoreSpec | None = None
 ) -> InternalTopic:
     """The changelog of `store`, or a repartition topic."""
-    own = name.removeprefix(f"{topology.application_id}-")
     repartition = store is None
-    library = _REPARTITION if store is None else _changelog(store)
-    internal = spec.internal_topics
-    config = {**library, **internal.config, **internal.overrides.get(own, {})}
+    _, config = _declared_config(topology, spec, name, _REPARTITION if store is None else _changelog(store))
     return InternalTopic(
         name=name,
         kind="repartition" if repartition else "changelog",
         partitions=partitions,
-        replication_factor=internal.replication_factor,
+        replication_factor=spec.internal_topics.replication_factor,
         config=tuple(sorted(config.items())),
     )
+
+
+def _declared_config(
+    topology: Topology, spec: ApplicationSpec, name: str, library: Mapping[str, str]
+) -> tuple[str, Mapping[str, str]]:
+    """A topic's name without the application's, and its properties."""
+    own, internal = name.removeprefix(f"{topology.application_id}-"), spec.internal_topics
+    return own, {**library, **internal.config, **internal.overrides.get(own, {})}
 
 
 def _changelog(store: StoreSpec) -> Mapping[str, str]:
@@ -164,7 +199,7 @@ def _changelog(store: StoreSpec) -> Mapping[str, str]:
     what a table with a history has replaced stays for as long.
     """
     if store.history is not None:
-        return {**_CHANGELOG, "min.compaction.lag.ms": str(store.history + _CLOCK_DIFFERENCE)}
+        return {**_CHANGELOG, _LAG: str(store.history + _CLOCK_DIFFERENCE)}
     if store.windowing is None:
         return _CHANGELOG
     retention = store.windowing.retention + _CLOCK_DIFFERENCE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
 from itertools import chain
 
 from streams_runtime.api.checks.disruption_checks import disruption_mistakes
@@ -22,10 +23,12 @@ from streams_runtime.api.reading.not_yet import global_table_limits
 from streams_runtime.api.reading.readable_parts import Parts
 from streams_runtime.api.schemas.avro_checks import registry_mistakes
 from streams_runtime.api.spec.kafka_spec import LEAST_POLL, MOST_POLL, InternalTopicsSpec, KafkaSpec, ProcessingSpec
-from streams_runtime.api.spec.spec_values import format_duration
+from streams_runtime.api.spec.spec_values import format_duration, parse_duration
 from streams_runtime.errors import Mistake
 
 _ADDRESS = re.compile(r"(?:[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]):(\d{1,5})")
+_WHOLE = re.compile(r"-?\d+")
+_COUNTED = {".ms": "milliseconds", ".bytes": "bytes"}  # by how the names of properties end
 _COMPACTED = ("compact",)
 _REPARTITION_FIXED = {"cleanup.policy": ("delete",), "retention.ms": ("-1",), "retention.bytes": ("-1",)}
 _CHANGELOG_FIXED = {"cleanup.policy": _COMPACTED}
@@ -98,10 +101,22 @@ def _topic_properties(internal: InternalTopicsSpec, topics: list[str]) -> Iterat
     at = "spec.internalTopics"
     if internal.replication_factor == 0:
         yield Mistake(f"{at}.replicationFactor", "found 0", "give at least 1, or -1 for the brokers' default")
-    for topic in topics or ["-changelog", "-repartition"]:
-        yield from _unsafe(internal.config, topic, f"{at}.config")
+    yield from _properties(internal.config, topics or ["-changelog", "-repartition"], f"{at}.config")
     for topic, config in internal.overrides.items():
-        yield from _unsafe(config, topic, under(f"{at}.overrides", topic))
+        yield from _properties(config, [topic], under(f"{at}.overrides", topic))
+
+
+def _properties(config: Mapping[str, str], topics: list[str], path: str) -> Iterator[Mistake]:
+    """Of these topics."""
+    unsafe = [mistake for topic in topics for mistake in _unsafe(config, topic, path)]
+    reported = {mistake.path for mistake in unsafe}
+    yield from unsafe
+    for name, value in config.items():
+        unit = next((unit for end, unit in _COUNTED.items() if name.endswith(end)), None)
+        if unit is not None and not _WHOLE.fullmatch(value) and under(path, name) not in reported:
+            yield Mistake(
+                under(path, name), f"found {value!r}, which is no whole number", f"give {unit}{_meant(value)}"
+            )
 
 
 def _unsafe(config: Mapping[str, str], topic: str, path: str) -> Iterator[Mistake]:
@@ -111,3 +126,12 @@ def _unsafe(config: Mapping[str, str], topic: str, path: str) -> Iterator[Mistak
             what = topic.removeprefix("-") if topic.startswith("-") else topic
             found = f"found {config[name]!r}, with which {what} would lose records or their times"
             yield Mistake(under(path, name), found, f"leave it out; it has to be {allowed[0]} there")
+
+
+def _meant(text: str) -> str:
+    """A duration in milliseconds: the resource's own settings are written as durations, and a topic's are not."""
+    try:
+        duration = parse_duration(text)
+    except ValueError:
+        return ""
+    return f"; {text} is {duration // timedelta(milliseconds=1)}"
