@@ -26,6 +26,9 @@ from streams_runtime.states import ClientState
 
 _SILENCE, _ATTEMPTS = 30.0, 4  # seconds without any message, and consumers
 _AT_ONCE, _WAIT = 1000, 0.2  # messages of one call, and the seconds that it waits for them
+_MARKS = (
+    5.0  # seconds that a transaction's end has to be seen in a topic: brokers write it after they have confirmed it
+)
 
 
 def make_topics(bootstrap: str, config: Mapping[str, str] | None = None, /, **partitions: int) -> None:
@@ -64,7 +67,10 @@ def send(
 
 
 def read(bootstrap: str, topic: str, committed: bool = False) -> list[Any]:
-    """All messages that a topic holds now, or all that are committed, partition by partition."""
+    """All messages that a topic holds now, or all that are committed, partition by partition.
+
+    Those of a transaction whose commit was confirmed are among the committed ones.
+    """
     return Follower(bootstrap, topic, committed).read_on()
 
 
@@ -78,19 +84,26 @@ class Follower:
     def read_on(self) -> list[Any]:
         """What has come since the last call, partition by partition."""
         for _ in range(_ATTEMPTS):
-            with _reader(self._bootstrap, self._committed) as consumer, suppress(_SilentError):
-                return self._read(consumer)
+            with suppress(_SilentError):
+                # To a reader of committed messages the topic ends where an open transaction begins, or one whose end is
+                # confirmed and not written yet.
+                with _reader(self._bootstrap, committed=False) as consumer:
+                    reaches = self._reaches(consumer)
+                with _reader(self._bootstrap, self._committed) as consumer:
+                    return self._read(consumer, reaches)
         raise AssertionError(f"{self._bootstrap} does not tell what {self._topic} holds")
 
-    def _read(self, consumer: Consumer) -> list[Any]:
-        found: dict[int, list[Any]] = {}
-        positions, ends = dict(self._positions), dict[int, int]()
+    def _reaches(self, consumer: Consumer) -> dict[int, tuple[int, int]]:
+        """Of each partition where it begins and ends."""
         # All ends before the first message: an answer waits for a fetch before it that has nothing to bring yet.
-        for number in consumer.list_topics(self._topic, timeout=60).topics[self._topic].partitions:
-            low, high = _watermarks(consumer, ConfluentTopicPartition(self._topic, number))
-            found[number], positions[number] = [], max(low, positions.get(number, low))
-            if positions[number] < high:
-                ends[number] = high
+        numbers = consumer.list_topics(self._topic, timeout=60).topics[self._topic].partitions
+        return {number: _watermarks(consumer, ConfluentTopicPartition(self._topic, number)) for number in numbers}
+
+    def _read(self, consumer: Consumer, reaches: Mapping[int, tuple[int, int]]) -> list[Any]:
+        found: dict[int, list[Any]] = {number: [] for number in reaches}
+        positions = {number: max(low, self._positions.get(number, low)) for number, (low, _) in reaches.items()}
+        ends = {number: high for number, (_, high) in reaches.items() if positions[number] < high}
+        stops: dict[int, float] = {}  # since when a partition has nothing more before its end, by partition
         consumer.assign([ConfluentTopicPartition(self._topic, number, positions[number]) for number in ends])
         heard = time.monotonic()
         while ends:
@@ -107,9 +120,15 @@ class Follower:
                     positions[number] += 1
                 else:
                     assert message.error().code() == KafkaError._PARTITION_EOF
-                # The end that is read may lie before the topic's, where an open transaction begins.
-                if message.error() is not None or positions[number] >= ends[number]:
+                if positions[number] >= ends[number]:
                     del ends[number]
+                elif message.error() is not None:
+                    stops[number] = heard
+                else:
+                    stops.pop(number, None)
+            for number, since in stops.items():
+                if time.monotonic() - since > _MARKS:
+                    ends.pop(number, None)  # an open transaction
             if not messages:
                 remind(consumer, self._bootstrap)
             if time.monotonic() - heard > _SILENCE:
