@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     )
     from streams_runtime.kafka.types import TopicPartition
     from streams_runtime.lifecycle.uncaught import UncaughtExceptionHandler, UncaughtExceptionResponse
+    from streams_runtime.processing.failures.error_policy import FailedRecord
     from streams_runtime.processors.user_processors.processor_context import ProcessorContext
     from streams_runtime.processors.user_processors.processor_records import ProcessorRecord, PunctuationType
     from streams_runtime.query.client.query_client import QueryCredentials, Records, StreamsQueryClient
@@ -115,6 +116,7 @@ __all__ = [
     "DeserializationException",
     "EnvironmentException",
     "FailedProcessingException",
+    "FailedRecord",
     "FatalStateStoreException",
     "GlobalKTable",
     "IllegalStateException",
@@ -231,6 +233,7 @@ _NAMES = {
     ),
     ".kafka.types": "TopicPartition",
     ".lifecycle.uncaught": "UncaughtExceptionHandler UncaughtExceptionResponse",
+    ".processing.failures.error_policy": "FailedRecord",
     ".processors.user_processors.processor_context": "ProcessorContext",
     ".processors.user_processors.processor_records": "ProcessorRecord PunctuationType",
     ".query.client.query_client": "QueryCredentials Records StreamsQueryClient",

@@ -17,8 +17,8 @@ from streams_runtime.metrics.store_recorder import StoreRecorders
 from streams_runtime.metrics.tracing import tracing_of
 from streams_runtime.pipeline.pushdown.foreseen import is_added_up
 from streams_runtime.pipeline.without_spark.findings_file import FindingsFile, is_keepable
+from streams_runtime.processing.failures.error_policy import ErrorPolicy
 from streams_runtime.processing.failures.sink_topics import SinkTopics
-from streams_runtime.processing.failures.unreadable_records import ErrorPolicy
 from streams_runtime.processing.inputs.batch_size import AGGREGATED_KEYS
 from streams_runtime.processing.inputs.intake import AGGREGATED_RECORDS, BATCH_RECORDS, IntakeLimits
 from streams_runtime.restore.changelog_reader import are_worth_workers
@@ -109,6 +109,7 @@ class ClientContext:
         users_topics = {**source_topics(self.topology), **sink_topics(self.topology, application.spec)}
         # The global thread looks after its own topics.
         self.users_topics: Collection[str] = users_topics.keys() - set(self.topology.global_topics)
+        self._refused = ErrorPolicy.of(processing.on_production_error)
         self.exactly_once = once = processing.exactly_once
         self.client_properties: Mapping[str, str] = client_properties(settings.bootstrap_servers, kafka.config, once)
         self.admin = Admin(self.client_properties)
@@ -220,7 +221,7 @@ class ClientContext:
     def make_sink_topics(self) -> SinkTopics:
         """Make what knows which records the topics take that a thread writes."""
         spec = self.application.spec
-        policy, written = ErrorPolicy.of(spec.processing.on_production_error), sink_topics(self.topology, spec)
+        policy, written = self._refused, sink_topics(self.topology, spec)
         letters = set(spec.processing.letter_topics.values())
         return SinkTopics(
             policy,

@@ -192,11 +192,13 @@ class ProducerException(StreamsException):
 
     It is not committed, and the next start reads it again. `refusing_topic`: the topic whose brokers refused records
     for what they are (too large, a time that it does not take, no key), if that was it.
-    `for_want_of_topic`: a topic is not there.
+    `for_want_of_topic`: a topic is not there. `refused_as`: Kafka's class for what is wrong with the one record that it
+    is about, such as RecordTooLargeException, where that is known before it is sent.
     """
 
     refusing_topic: str | None = None
     for_want_of_topic: bool = False
+    refused_as: str | None = None
 
 
 class TaskMigratedException(StreamsException):

@@ -26,7 +26,7 @@ from streams_runtime.pipeline.without_spark.findings import Findings, StoreForma
 from streams_runtime.pipeline.without_spark.findings_file import FindingsFile
 from streams_runtime.processing.batch_processor import BatchProcessor
 from streams_runtime.processing.batch_work import Counters
-from streams_runtime.processing.failures.unreadable_records import ErrorPolicy
+from streams_runtime.processing.failures.error_policy import ErrorPolicy
 from streams_runtime.state.global_store import GlobalStore
 from streams_runtime.topology.partition_counts import changelog_spans
 from streams_runtime.topology.plan import Topology

@@ -25,7 +25,7 @@ from streams_runtime.pipeline.without_spark.early_runner import EarlyRunner, Spa
 from streams_runtime.pipeline.without_spark.findings_document import document_of, findings_of
 from streams_runtime.processing.batch_processor import BatchProcessor
 from streams_runtime.processing.batch_work import Counters
-from streams_runtime.processing.failures.unreadable_records import ErrorPolicy
+from streams_runtime.processing.failures.error_policy import ErrorPolicy
 from streams_runtime.state.store import KeyValueStore
 from streams_runtime.testing.mock_producer import MockProducer
 from streams_runtime.testing.topology_runner import store

@@ -21,7 +21,8 @@ from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange
 from streams_runtime.pipeline.formats.protobuf.proto_wire import framed, unframed
 from streams_runtime.pipeline.formats.schema_ids import id_in, prefix_of
-from streams_runtime.processing.failures.unreadable_records import ErrorPolicy, dead_letters
+from streams_runtime.processing.failures.error_policy import ErrorPolicy
+from streams_runtime.processing.failures.unreadable_records import dead_letters
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

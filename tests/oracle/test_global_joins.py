@@ -22,7 +22,7 @@ from pipeline_kit import Pipeline, Record, source, topology_of
 from shared_cases import EXAMPLES, shared
 from state_kit import json_contents
 
-from streams_runtime.processing.failures.unreadable_records import ErrorPolicy
+from streams_runtime.processing.failures.error_policy import ErrorPolicy
 from streams_runtime.testing.mock_producer import Sent
 from streams_runtime.testing.topology_runner import TopologyRunner
 

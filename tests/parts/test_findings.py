@@ -35,7 +35,7 @@ from streams_runtime.pipeline.without_spark.findings_file import FindingsFile, i
 from streams_runtime.pipeline.without_spark.value_codec import decoded, encoded
 from streams_runtime.processing.batch_processor import BatchProcessor
 from streams_runtime.processing.batch_work import Counters
-from streams_runtime.processing.failures.unreadable_records import ErrorPolicy
+from streams_runtime.processing.failures.error_policy import ErrorPolicy
 from streams_runtime.state.aggregates.aggregate_state import AggregateState
 from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.testing.mock_producer import MockProducer

@@ -13,7 +13,7 @@ from pipeline_kit import Pipeline, Record
 from shared_cases import batches
 from state_kit import memory_folder
 
-from streams_runtime.processing.failures.unreadable_records import ErrorPolicy
+from streams_runtime.processing.failures.error_policy import ErrorPolicy
 from streams_runtime.testing.mock_producer import Sent
 from streams_runtime.testing.topology_runner import TopologyRunner
 from streams_runtime.topology.partition_counts import partition_counts

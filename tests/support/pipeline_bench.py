@@ -14,7 +14,7 @@ from state_kit import memory_folder
 
 from streams_runtime.processing.batch_processor import BatchProcessor
 from streams_runtime.processing.batch_work import Counters, Outcome
-from streams_runtime.processing.failures.unreadable_records import ErrorPolicy
+from streams_runtime.processing.failures.error_policy import ErrorPolicy
 from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.tasks.task import Task
 from streams_runtime.testing.mock_producer import MockProducer

@@ -2377,7 +2377,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         application(processing={"onProcessingError": "skip"}),
         "spec.processing.onProcessingError",
         "found 'skip'",
-        "fail, continue or deadLetter",
+        "fail, continue, deadLetter: {topic: NAME} or python",
     ),
     "refused-records-loop": (
         application(sources=[ORDERS], processing={"onProductionError": {"deadLetter": {"topic": "orders"}}}),
@@ -2389,7 +2389,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         application(processing={"onProductionError": "retry"}),
         "spec.processing.onProductionError",
         "found 'retry'",
-        "fail, continue or deadLetter",
+        "fail, continue, deadLetter: {topic: NAME} or python",
     ),
     "dead-letter-loop": (
         application(sources=[ORDERS], processing={"onDeserializationError": {"deadLetter": {"topic": "orders"}}}),
@@ -2407,7 +2407,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         application(processing={"onDeserializationError": "skip"}),
         "spec.processing.onDeserializationError",
         "found 'skip'",
-        "fail, continue or deadLetter",
+        "fail, continue, deadLetter: {topic: NAME} or python",
     ),
     "guarantee": (
         application(processing={"guarantee": "x"}),
@@ -2540,6 +2540,27 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         'spec.internalTopics.overrides.n-changelog["cleanup.policy"]',
         "would lose records",
         "has to be compact",
+    ),
+    "handler-name": (
+        application(processing={"onProductionError": {"python": "decide"}}),
+        "spec.processing.onProductionError.python",
+        "found 'decide'",
+        "write package.module:function",
+    ),
+    "handler-beside": (
+        application(processing={"onProcessingError": {"python": "shop:decide", "topic": "t"}}),
+        "spec.processing.onProcessingError",
+        "found {'python': 'shop:decide', 'topic': 't'}",
+        "or python: package.module:function",
+    ),
+    "handler-of-a-global-table": (
+        application(
+            sources=[ORDERS, {**USERS, "table": {"store": "users", "global": True}}],
+            processing={"onDeserializationError": {"python": "shop:decide", "deadLetter": {"topic": "t"}}},
+        ),
+        "spec.processing.onDeserializationError",
+        "deadLetter is not there yet for global tables (users)",
+        "use fail or continue",
     ),
     "topic-duration": (
         application(total(), internalTopics={"overrides": {"n-changelog": {"segment.ms": "1h30m"}}}),

@@ -22,8 +22,8 @@ from streams_runtime.processing.batch_processor import BatchProcessor
 from streams_runtime.processing.batch_queue import Batches
 from streams_runtime.processing.batch_work import Counters, Outcome
 from streams_runtime.processing.commits import ExactlyOnce
+from streams_runtime.processing.failures.error_policy import ErrorPolicy
 from streams_runtime.processing.failures.isolation import isolation_of
-from streams_runtime.processing.failures.unreadable_records import ErrorPolicy
 from streams_runtime.processing.inputs.batch_size import BatchSize
 
 ORDERS = TopicPartition("orders", 0)

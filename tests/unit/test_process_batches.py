@@ -19,7 +19,7 @@ from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange, batch_of_nothing
 from streams_runtime.processing.batch_processor import BatchProcessor
 from streams_runtime.processing.batch_work import Counters, Outcome
-from streams_runtime.processing.failures.unreadable_records import ErrorPolicy
+from streams_runtime.processing.failures.error_policy import ErrorPolicy
 from streams_runtime.processors.user_processors.forwarded_rows import PUNCTUATED
 from streams_runtime.topology.declared.build_topology import build_topology
 from streams_runtime.topology.nodes.process_node import ProcessNode

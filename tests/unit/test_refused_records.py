@@ -11,13 +11,20 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from record_decisions import ASKED
 
 from streams_runtime.batch.stage import ChosenPartitions, Emission
-from streams_runtime.errors import BrokerNotAvailableException, ConfigException, ProducerException, StreamsException
+from streams_runtime.errors import (
+    BrokerNotAvailableException,
+    ConfigException,
+    ProducerException,
+    StreamsException,
+    UserCodeException,
+)
 from streams_runtime.kafka.producer.topic_limits import TopicLimits, handed_over_bytes, record_bytes
+from streams_runtime.processing.failures.error_policy import ErrorHandler, ErrorPolicy, FailedRecord
 from streams_runtime.processing.failures.refused_records import Sending, refusals
 from streams_runtime.processing.failures.sink_topics import SinkTopics
-from streams_runtime.processing.failures.unreadable_records import ErrorPolicy
 from streams_runtime.topology.nodes.source_and_sink_nodes import SinkNode
 from streams_runtime.topology.own_topics import OwnTopics
 
@@ -299,3 +306,42 @@ def test_rights_that_are_missing_are_named_where_the_policy_needs_them() -> None
     topics.failure = BrokerNotAvailableException("away")
     with pytest.raises(BrokerNotAvailableException):
         sinks(topics, ErrorPolicy("fail"))
+
+
+def decided(topic: str | None = "letters", function: str = "by_header") -> ErrorPolicy:
+    return ErrorPolicy("python", topic, ErrorHandler.of(f"record_decisions:{function}", topic is not None))
+
+
+def test_a_function_decides_on_each_record_that_a_topic_refuses(caplog: pytest.LogCaptureFixture) -> None:
+    ASKED.clear()
+    made = sinks(Topics(out=SMALL), decided())
+    large, said = random_bytes(5000), ["deadLetter", "continue", "fail", "deadLetter"]
+    records = [(b"%d" % number, b"1" if number == 2 else large, NOW - number) for number in range(4)]
+    found = made.sift(emission(*records, headers=[[("do", each)] for each in said]))
+    assert (found.emission.keys, found.refused) == ([b"2"], 3)
+    assert found.letters is not None
+    assert (found.letters.topic, found.letters.keys) == ("letters", [b"0", b"3"])
+    assert found.letters.headers is not None
+    assert dict(found.letters.headers[1] or [])["__streams.errors.exception"] == b"RecordTooLargeException"
+    assert [each for _, each in ASKED] == [
+        FailedRecord("out", None, None, NOW - row, b"%d" % row, large, (("do", said[row].encode()),))
+        for row in (0, 1, 3)
+    ]
+    assert "3 records for the topic out were left out, but for 2 that were sent to letters" in caplog.text
+
+
+def test_a_record_that_a_function_lets_fail_ends_the_batch_with_its_class() -> None:
+    made = sinks(Topics(out=SMALL), decided(None))
+    given = emission((b"k", random_bytes(5000), NOW), headers=[[("do", "fail")]])
+    with pytest.raises(ProducerException, match="of the key b'k' for out can't be written: it has ") as failing:
+        made.sift(given)
+    assert failing.value.refused_as == "RecordTooLargeException"
+    assert not made.may_go_on_after(failing.value)
+
+
+def test_without_letters_nothing_is_sent_and_a_function_that_wants_some_ends_the_batch() -> None:
+    made = sinks(Topics(out=SMALL), decided(None))
+    left = made.sift(emission((b"k", random_bytes(5000), NOW), headers=[[("do", "continue")]]))
+    assert (len(left.emission), left.letters, left.refused) == (0, None, 1)
+    with pytest.raises(UserCodeException, match="could not decide on the record of the key b'k' for out"):
+        made.sift(emission((b"k", random_bytes(5000), NOW), headers=[[("do", "deadLetter")]]))

@@ -40,7 +40,7 @@ def planned(policy: Any, **more: Any) -> Topology:
     return build_topology(parsed(policy, **more))
 
 
-@pytest.mark.parametrize("policy", ["continue", LETTERS])
+@pytest.mark.parametrize("policy", ["continue", LETTERS, {"python": "record_decisions:by_error"}])
 def test_a_table_whose_records_may_be_left_out_has_a_changelog_of_its_own(policy: Any) -> None:
     (_, store) = planned(policy).store("users")
     assert (store.changelog_topic, store.source_changelog) == (CHANGELOG, False)

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError
+from record_decisions import ASKED
 
 from streams_runtime.batch.stage import ChosenTopics, Emission
 from streams_runtime.errors import BrokerNotAvailableException, ConfigException, ProducerException
 from streams_runtime.kafka.producer.delivery_reports import is_of_absence
+from streams_runtime.processing.failures.error_policy import ErrorHandler, ErrorPolicy
 from streams_runtime.processing.failures.sink_topics import SinkTopics
 from streams_runtime.processing.failures.topic_routing import Routed, TopicRouting
-from streams_runtime.processing.failures.unreadable_records import ErrorPolicy
 from streams_runtime.topology.nodes.source_and_sink_nodes import SinkNode
 from streams_runtime.topology.own_topics import OwnTopics
 
@@ -180,6 +181,23 @@ def test_letters_say_which_topic_it_was() -> None:
     assert first[0] == ("h", b"x")
     assert dict(first[1:])["__streams.errors.topic"] == b"b"
     assert dict(second).keys() == {"__streams.errors.exception", "__streams.errors.message"}
+
+
+def test_a_function_decides_on_records_that_have_no_topic() -> None:
+    ASKED.clear()
+    policy = ErrorPolicy("python", "letters", ErrorHandler.of("record_decisions:by_header", True))
+    own: Any = [None, [("do", "continue")], [("do", "deadLetter")], None]
+    emissions, sifted = sinks(Brokers("a", "letters"), policy).route(emission("a", "b", None, "a", headers=own))
+    assert [each.keys for each in emissions] == [[b"k0", b"k3"]]
+    assert sifted.letters is not None
+    assert (sifted.letters.keys, sifted.refused) == ([b"k2"], 2)
+    assert [(kind, each.topic, each.offset, each.value) for kind, each in ASKED] == [
+        ("ProducerException", "b", None, b"v1"),
+        ("ProducerException", None, None, b"v2"),
+    ]
+    with pytest.raises(ProducerException, match="lets it fail") as failing:
+        sinks(Brokers("a"), policy).route(emission("b", headers=[[("do", "fail")]]))
+    assert failing.value.refused_as == "UnknownTopicOrPartitionException"
 
 
 def test_a_topic_that_an_expression_names_refuses_records_as_a_declared_one_does() -> None:

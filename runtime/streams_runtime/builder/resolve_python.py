@@ -12,7 +12,7 @@ from typing import Any
 from streams_runtime.api.checks.function_checks import FUNCTIONS
 from streams_runtime.api.reading.field_paths import under
 from streams_runtime.api.reading.load import Reading, read_application, read_text
-from streams_runtime.api.spec.resource import StreamsApplication
+from streams_runtime.api.spec.resource import ApplicationSpec, StreamsApplication
 from streams_runtime.api.steps.topology_spec import TopologySpec
 from streams_runtime.builder.builder import StreamsBuilder
 from streams_runtime.builder.difference import differences
@@ -55,7 +55,7 @@ def read_with_python(
     reading = _topology_read(given, source, folder, beside)
     if reading.application is None or beside is Beside.TAKEN:
         return reading
-    return reading.with_more(_function_mistakes(reading.application.spec.topology, folder))
+    return reading.with_more(_function_mistakes(reading.application.spec, folder))
 
 
 def _topology_read(given: str | Mapping[str, Any], source: str, folder: Path | None, beside: Beside) -> Reading:
@@ -81,7 +81,7 @@ def check_built(application: StreamsApplication) -> None:
     """
     topology = application.spec.topology
     mistakes = () if topology.python is None else _comparison(topology, topology.python, None)
-    mistakes += tuple(_function_mistakes(topology, None))
+    mistakes += tuple(_function_mistakes(application.spec, None))
     if mistakes:
         raise InvalidApplicationException(mistakes)
 
@@ -126,19 +126,22 @@ def _comparison(declared: TopologySpec, reference: str, folder: Path | None) -> 
     return (Mistake(PYTHON, text, remedy),)
 
 
-def _function_mistakes(topology: TopologySpec, folder: Path | None) -> Iterator[Mistake]:
+def _function_mistakes(spec: ApplicationSpec, folder: Path | None) -> Iterator[Mistake]:
     """Functions that can't be loaded, or are none."""
-    for name, spec in topology.functions.items():
-        path = under(FUNCTIONS, name, "python" if spec.python is not None else "pandas")
+    named = {
+        under(FUNCTIONS, name, "python" if each.python is not None else "pandas"): each.reference
+        for name, each in spec.topology.functions.items()
+    }
+    for path, reference in {**named, **spec.processing.error_handlers}.items():
         try:
-            found = load(spec.reference, folder)
+            found = load(reference, folder)
         except ConfigException as error:
             text, _, remedy = str(error).partition("; ")
             yield Mistake(path, text, remedy or "correct it")
             continue
         if not callable(found) or hasattr(found, "evalType"):
-            remedy = "name a plain function; its type stands beside it, as returns"
-            yield Mistake(path, f"{spec.reference!r} is {found!r}", remedy)
+            remedy = "name a plain function" + ("; its type stands beside it, as returns" if path in named else "")
+            yield Mistake(path, f"{reference!r} is {found!r}", remedy)
 
 
 def _called(reference: str, folder: Path | None) -> StreamsBuilder | Mistake:

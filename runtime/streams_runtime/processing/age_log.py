@@ -18,8 +18,8 @@ _FOR_EVER = "315360000000"  # ms; ten years, which a changelog of tables and win
 class AgeLog:
     """Warns for one thread. Used by that thread only.
 
-    Once the newest record of a batch is older than a changelog's span, the brokers may have deleted from it what a
-    client that restores the store will miss: in stream time it is still kept. So do they for Kafka Streams.
+    Where the newest record of a batch is older than a changelog's span, brokers may delete from the changelog what the
+    store keeps, which goes by stream time, and what a client that restores it will miss. Kafka Streams says nothing.
     """
 
     def __init__(

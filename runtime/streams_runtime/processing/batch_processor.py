@@ -22,10 +22,11 @@ from streams_runtime.pipeline.batch_input import BatchInput
 from streams_runtime.processing.age_log import AgeLog
 from streams_runtime.processing.batch_runner import BatchRunner
 from streams_runtime.processing.batch_work import BatchWork, Counters, Held, Outcome
+from streams_runtime.processing.failures.error_policy import ErrorPolicy
 from streams_runtime.processing.failures.failed_records import is_of_a_record, letter_of
 from streams_runtime.processing.failures.isolation import Isolation, isolation_of
 from streams_runtime.processing.failures.sink_topics import SinkTopics
-from streams_runtime.processing.failures.unreadable_records import ErrorPolicy, dead_letters
+from streams_runtime.processing.failures.unreadable_records import dead_letters
 from streams_runtime.processing.late_log import LateLog
 from streams_runtime.processing.node_names import NodeNames
 from streams_runtime.processing.peek_log import PeekLog, added_up

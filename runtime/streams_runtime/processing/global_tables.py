@@ -10,7 +10,8 @@ from streams_runtime.batch.drop_reasons import DropReason
 from streams_runtime.pipeline.batch_input import BatchInput
 from streams_runtime.processing.batch_runner import BatchRunner
 from streams_runtime.processing.batch_work import Counters
-from streams_runtime.processing.failures.unreadable_records import ErrorPolicy, dead_letters
+from streams_runtime.processing.failures.error_policy import ErrorPolicy
+from streams_runtime.processing.failures.unreadable_records import dead_letters
 from streams_runtime.processors.aggregates.store_updates import table_updates
 from streams_runtime.state.global_store import GlobalStore
 from streams_runtime.state.state_directory import StateDirectory

@@ -23,7 +23,7 @@ from streams_runtime.pipeline.compiled_topology import Compiled, compiled
 from streams_runtime.pipeline.formats.schema_ids import Schemas
 from streams_runtime.pipeline.spark.spark_session import SparkSession
 from streams_runtime.processing.batch_work import Counters
-from streams_runtime.processing.failures.unreadable_records import ErrorPolicy
+from streams_runtime.processing.failures.error_policy import ErrorPolicy
 from streams_runtime.query.stores.key_value_handle import ReadOnlyStore, StoreQueryParameters, open_store
 from streams_runtime.query.stores.store_target import check_name
 from streams_runtime.spark_runtime import error_policy, failed_policy

@@ -16,9 +16,9 @@ from streams_runtime.pipeline.compiled_topology import Compiled
 from streams_runtime.pipeline.spark.query_failures import translating
 from streams_runtime.processing.batch_processor import BatchProcessor
 from streams_runtime.processing.batch_work import Counters, Outcome
+from streams_runtime.processing.failures.error_policy import ErrorPolicy
 from streams_runtime.processing.failures.isolation import Isolation
 from streams_runtime.processing.failures.sink_topics import SinkTopics
-from streams_runtime.processing.failures.unreadable_records import ErrorPolicy
 from streams_runtime.processing.global_tables import GlobalUpdate, open_global_store
 from streams_runtime.state.database.rocksdb_options import DEFAULT_OPTIONS, RocksDBOptions
 from streams_runtime.state.global_store import GlobalStore

@@ -24,9 +24,11 @@ from streams_runtime.api.reading.readable_parts import Parts
 from streams_runtime.api.schemas.avro_checks import registry_mistakes
 from streams_runtime.api.spec.kafka_spec import LEAST_POLL, MOST_POLL, InternalTopicsSpec, KafkaSpec, ProcessingSpec
 from streams_runtime.api.spec.spec_values import format_duration, parse_duration
+from streams_runtime.api.steps.functions_spec import REFERENCE_PATTERN
 from streams_runtime.errors import Mistake
 
 _ADDRESS = re.compile(r"(?:[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]):(\d{1,5})")
+_REFERENCE = re.compile(REFERENCE_PATTERN)
 _WHOLE = re.compile(r"-?\d+")
 _COUNTED = {".ms": "milliseconds", ".bytes": "bytes"}  # by how the names of properties end
 _COMPACTED = ("compact",)
@@ -86,6 +88,10 @@ def _processing(processing: ProcessingSpec) -> Iterator[Mistake]:
         least, most = format_duration(LEAST_POLL), format_duration(MOST_POLL)
         found = f"found {format_duration(processing.poll_duration)}"
         yield Mistake("spec.processing.pollDuration", found, f"give {least} to {most}; 100ms is the default")
+
+    for field, reference in processing.error_handlers.items():
+        if not _REFERENCE.fullmatch(reference):
+            yield Mistake(field, f"found {reference!r}", "write package.module:function")
 
     at, seen = "spec.processing.rackAwareAssignmentTags", set[str]()
     for index, key in enumerate(processing.rack_aware_assignment_tags):

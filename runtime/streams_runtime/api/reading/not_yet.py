@@ -18,6 +18,6 @@ NOT_YET_FIELDS: dict[tuple[str, str], str] = {
 def global_table_limits(processing: ProcessingSpec, sources: Iterable[SourceSpec]) -> Iterator[Mistake]:
     """Sending records of a global table elsewhere, which each instance would do, at each rebuilding of its copy."""
     tables = [source.name for source in sources if source.table is not None and source.table.global_]
-    if tables and processing.on_deserialization_error.action == "deadLetter":
+    if tables and processing.on_deserialization_error.dead_letter is not None:
         found = f"deadLetter is not there yet for global tables ({', '.join(tables)}), which every instance reads"
         yield Mistake("spec.processing.onDeserializationError", found, "use fail or continue")

@@ -128,26 +128,32 @@ class DeadLetter(Model):
 
 class OnRecordError(Model):
     """What happens to a record that can't be read, over which a step fails, or that a sink's topic refuses: `fail`,
-    `continue` or `{deadLetter: {topic: …}}`.
+    `continue`, `{deadLetter: {topic: …}}`, or what a function of the user's says: `{python: …}`, beside which
+    `deadLetter` may stand.
     """
 
-    action: Literal["fail", "continue", "deadLetter"]
+    action: Literal["fail", "continue", "deadLetter", "python"]
     dead_letter: DeadLetter | None = None
+    python: str | None = None
 
     @model_validator(mode="wrap")
     @classmethod
     def _from_short_form(cls, value: Any, handler: ModelWrapValidatorHandler[OnRecordError]) -> Any:
         if isinstance(value, str) and value in ("fail", "continue"):
             return handler({"action": value})
+        if isinstance(value, dict) and set(value) in ({"python"}, {"python", "deadLetter"}):
+            return handler({"action": "python", **value})
         if isinstance(value, dict) and set(value) == {"deadLetter"}:
             return handler({"action": "deadLetter", "deadLetter": value["deadLetter"]})
         if isinstance(value, OnRecordError):
             return value
-        raise refusal(f"found {value!r}", "give fail, continue or deadLetter: {topic: NAME}")
+        remedy = "give fail, continue, deadLetter: {topic: NAME} or python: package.module:function"
+        raise refusal(f"found {value!r}", remedy)
 
     @model_serializer(mode="wrap")
     def _to_short_form(self, handler: SerializerFunctionWrapHandler) -> Any:
-        return self.action if self.dead_letter is None else {"deadLetter": handler(self)["deadLetter"]}
+        found = {name: value for name, value in handler(self).items() if name != "action" and value is not None}
+        return found or self.action
 
 
 class ProcessingSpec(Model):
@@ -212,21 +218,24 @@ class ProcessingSpec(Model):
     on_deserialization_error: OnRecordError = Field(
         default_factory=lambda: OnRecordError.model_validate("fail"),
         description="fail: the application stops and names the record; continue: it is counted and left out;"
-        " deadLetter: {topic}: it goes there. Default fail: no record is lost unseen.",
+        " deadLetter: {topic}: it goes there; python: package.module:function, which says so of each record. Default"
+        " fail: no record is lost unseen.",
         json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
     )
     on_processing_error: OnRecordError = Field(
         default_factory=lambda: OnRecordError.model_validate("fail"),
         description="What becomes of a record over which an expression, a function or a class of yours fails. fail: the"
         " application stops; continue: the record is counted and left out, as if nobody had written it; deadLetter:"
-        " {topic}: it goes there. Default fail: no record is lost unseen.",
+        " {topic}: it goes there; python: package.module:function, which says so of each record. Default fail: no"
+        " record is lost unseen.",
         json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
     )
     on_production_error: OnRecordError = Field(
         default_factory=lambda: OnRecordError.model_validate("fail"),
         description="What becomes of a record that a sink's topic refuses: it is too large, has no key for a topic that"
         " is compacted, or a time that the topic does not take. fail: the application stops; continue: the record is"
-        " counted and left out; deadLetter: {topic}: it goes there. Default fail: no record is lost unseen.",
+        " counted and left out; deadLetter: {topic}: it goes there; python: package.module:function, which says so of"
+        " each record. Default fail: no record is lost unseen.",
         json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
     )
     on_uncaught_exception: Literal["shutdownClient", "shutdownApplication", "replaceThread"] = Field(
@@ -247,6 +256,16 @@ class ProcessingSpec(Model):
     def exactly_once(self) -> bool:
         """Whether records are processed in transactions."""
         return self.guarantee == "exactly_once_v2"
+
+    @property
+    def error_handlers(self) -> dict[str, str]:
+        """The functions of the user's that decide on records, by the fields that name them."""
+        declared = {
+            "onDeserializationError": self.on_deserialization_error.python,
+            "onProcessingError": self.on_processing_error.python,
+            "onProductionError": self.on_production_error.python,
+        }
+        return {f"spec.processing.{name}.python": each for name, each in declared.items() if each is not None}
 
     @property
     def letter_topics(self) -> dict[str, str]:

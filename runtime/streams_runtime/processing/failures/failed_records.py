@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 import traceback
+from functools import partial
 
 import pyarrow as pa
 
@@ -12,7 +13,7 @@ from streams_runtime.batch.encode import Headers
 from streams_runtime.batch.stage import Emission
 from streams_runtime.errors import FailedProcessingException
 from streams_runtime.kafka.consumer.record_table import LATEST_TIME
-from streams_runtime.processing.failures.unreadable_records import ErrorPolicy
+from streams_runtime.processing.failures.error_policy import ErrorPolicy, FailedRecord
 
 _LOGGER = logging.getLogger("streams_runtime.tasks")
 _TRACE = 16_000  # characters of a stack trace that a header has; with Java's it may be larger than a record may be
@@ -28,15 +29,22 @@ def is_of_a_record(error: BaseException) -> bool:
 
 
 def letter_of(policy: ErrorPolicy, record: pa.Table, error: FailedProcessingException) -> Emission | None:
-    """The letter for the one record that failed, if the policy sends any: as it came, with headers that say why, named
+    """The letter for the one record that failed, if the policy sends one: as it came, with headers that say why, named
     as in KIP-1034. The log tells of it.
+
+    Raises:
+        FailedProcessingException: `error`, which the user's function lets fail.
+        UserCodeException: it could not decide.
     """
     for row in record.to_pylist():
         at = int(row["timestamp"].timestamp() * 1000)
         where = f"{row['topic']}-{row['partition']}@{row['offset']}"
-        what = "left out" if policy.topic is None else f"sent to {policy.topic}"
-        _LOGGER.warning("the record %s failed and was %s: %s", where, what, error.reason)
-        if policy.topic is not None:
+        decision = policy.decide(error, partial(FailedRecord.read, row, at))
+        if decision == "fail":
+            raise error
+        sent = decision == "deadLetter"
+        _LOGGER.warning("the record %s failed and was %s: %s", where, policy.done_with(sent, 1), error.reason)
+        if sent and policy.topic is not None:
             own: Headers = [(each["key"], each["value"]) for each in row["headers"] or []]
             now = int(time.time() * 1000)
             times = [at if 0 <= at <= LATEST_TIME else now]

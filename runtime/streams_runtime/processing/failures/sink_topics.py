@@ -12,10 +12,10 @@ from streams_runtime.batch.encode import Headers
 from streams_runtime.batch.stage import Emission
 from streams_runtime.errors import BrokerNotAvailableException, ConfigException, ProducerException, StreamsException
 from streams_runtime.kafka.producer.batch_producer import BATCH_BYTES, MESSAGE_BYTES, producer_setting
-from streams_runtime.kafka.producer.topic_limits import TopicLimits
+from streams_runtime.kafka.producer.topic_limits import TopicLimits, encoded
+from streams_runtime.processing.failures.error_policy import ErrorPolicy, FailedRecord
 from streams_runtime.processing.failures.refused_records import Refusal, Sending, refusals
 from streams_runtime.processing.failures.topic_routing import TopicRouting
-from streams_runtime.processing.failures.unreadable_records import ErrorPolicy
 from streams_runtime.topology.own_topics import OwnTopics
 
 _LOGGER = logging.getLogger("streams_runtime.tasks")
@@ -112,10 +112,11 @@ class SinkTopics:
         nothing = replace(emission, chosen=None).take([])
         if not routed.refused:
             return routed.emissions, Sifted(nothing)
-        self._tell(emission, routed.refused)
-        return routed.emissions, Sifted(nothing, self._letters(emission, routed.refused), len(routed.refused))
+        sent = self._to_be_sent(emission, routed.refused)
+        self._tell(emission, routed.refused, len(sent))
+        return routed.emissions, Sifted(nothing, self._letters(emission, sent), len(routed.refused))
 
-    def _tell(self, emission: Emission, found: Mapping[int, Refusal]) -> None:
+    def _tell(self, emission: Emission, found: Mapping[int, Refusal], letters: int) -> None:
         """The log names the first of the records that have no topic. Raises ProducerException if they are to fail."""
         chosen, row = emission.chosen, min(found)
         assert chosen is not None
@@ -132,19 +133,41 @@ class SinkTopics:
             "%d records of the sink %s were %s, for want of a topic; the first, of %s",
             len(found),
             chosen.sink.name,
-            self._done_with,
+            self._policy.done_with(letters, len(found)),
             record,
         )
 
-    @property
-    def _done_with(self) -> str:
-        return "left out" if self._policy.topic is None else f"sent to {self._policy.topic}"
+    def _to_be_sent(self, emission: Emission, found: Mapping[int, Refusal]) -> Mapping[int, Refusal]:
+        """The refused records for which there are to be letters.
+
+        Raises:
+            ProducerException: the user's function lets one fail.
+            UserCodeException: it could not decide on one.
+        """
+        handler = self._policy.handler
+        if handler is None:
+            return found if self._policy.topic is not None else {}
+        sent = {}
+        for row, refusal in found.items():
+            record = _record(emission, row)
+            error = ProducerException(
+                f"the record {record} can't be written: {refusal.reason}. {_FIELD} ({handler.reference}) lets it fail."
+                " Nothing of this batch was committed; it is read again when the cause is gone"
+            )
+            error.refused_as = refusal.exception
+            decision = handler.decide(error, record)
+            if decision == "fail":
+                raise error
+            if decision == "deadLetter":
+                sent[row] = refusal
+        return sent
 
     def sift(self, emission: Emission) -> Sifted:
         """Leave out of an emission what its topic does not take, unless the policy is `fail`; the log tells of it.
 
         Raises:
-            ProducerException: the topic of the letters does not take one either.
+            ProducerException: the topic of the letters does not take one either, or the user's function lets one fail.
+            UserCodeException: it could not decide on one.
             BrokerNotAvailableException: nobody says what the topic takes by now.
         """
         if self._policy.kind == "fail" or emission.internal or not self._is_of_a_sink(emission.topic):
@@ -155,17 +178,17 @@ class SinkTopics:
             found = self._refusals(emission)
         if not found:
             return Sifted(emission)
-        row = min(found)
+        row, sent = min(found), self._to_be_sent(emission, found)
         _LOGGER.warning(
             "%d records for the topic %s were %s; the first, of the key %.200r: %s",
             len(found),
             emission.topic,
-            self._done_with,
+            self._policy.done_with(len(sent), len(found)),
             emission.keys[row],
             found[row].reason,
         )
         left = [row for row in range(len(emission)) if row not in found]
-        return Sifted(emission.take(left), self._letters(emission, found), len(found))
+        return Sifted(emission.take(left), self._letters(emission, sent), len(found))
 
     def look_again(self) -> None:
         """A batch has failed: whether the topics that expressions name are still there is looked up anew.
@@ -216,7 +239,7 @@ class SinkTopics:
         One that is too large for the letters' topic too goes there without its value, and a header says how long that
         was: what it was made of is in the topics that are read.
         """
-        if self._policy.topic is None:
+        if self._policy.topic is None or not found:
             return None
         now = int(self._clock() * 1000)
         rows = emission.take(list(found))
@@ -261,6 +284,14 @@ class SinkTopics:
             _LOGGER.debug("the topics' configuration can't be read: %s", error)
             configs = {}
         return {topic: TopicLimits.of(config) for topic, config in configs.items()}
+
+
+def _record(emission: Emission, row: int) -> FailedRecord:
+    """As it would have been written."""
+    topic = emission.topic if emission.chosen is None else emission.chosen.names[row]
+    headers = () if emission.headers is None else emission.headers[row] or ()
+    written = tuple((name, encoded(content)) for name, content in headers)
+    return FailedRecord(topic, None, None, emission.timestamps[row], emission.keys[row], emission.values[row], written)
 
 
 def _why(topic: str | None, refusal: Refusal) -> Headers:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass
-from typing import Self
+from typing import Any
 
-from streams_runtime.api.spec.kafka_spec import OnRecordError
 from streams_runtime.batch.encode import Headers
 from streams_runtime.batch.read_accounts import Account
 from streams_runtime.batch.stage import Emission, StageOutput
@@ -15,29 +13,19 @@ from streams_runtime.errors import DeserializationException
 from streams_runtime.kafka.consumer.record_table import LATEST_TIME
 from streams_runtime.pipeline.batch_input import BatchInput
 from streams_runtime.processing.batch_runner import BatchRunner
+from streams_runtime.processing.failures.error_policy import ErrorPolicy, FailedRecord
 
 _LOGGER = logging.getLogger("streams_runtime.tasks")
 _EXCEPTION = DeserializationException.__name__
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorPolicy:
-    """What becomes of a record that is refused: `fail`, `continue`, or `deadLetter` with its topic."""
-
-    kind: str
-    topic: str | None = None
-
-    @classmethod
-    def of(cls, declared: OnRecordError) -> Self:
-        """As it is declared."""
-        return cls(declared.action, declared.dead_letter.topic if declared.dead_letter else None)
+_Row = dict[str, Any]
 
 
 def dead_letters(policy: ErrorPolicy, runner: BatchRunner, batch: BatchInput, result: StageOutput) -> list[Emission]:
     """The letters that the policy sends for records that can't be read; those that it leaves out are told in the log.
 
     Raises:
-        DeserializationException: there is one, and the policy is `fail`.
+        DeserializationException: there is one that is to `fail`.
+        UserCodeException: the user's function could not decide on one.
     """
     letters = []
     for source, account in result.accounts.items():
@@ -46,16 +34,45 @@ def dead_letters(policy: ErrorPolicy, runner: BatchRunner, batch: BatchInput, re
         failure = _failure(runner, source, account)
         if policy.kind == "fail":
             raise failure
+        rows = _to_be_sent(policy, runner, source, batch)
         _LOGGER.warning(
             "%d records of source %s could not be read and were %s; the first is %s",
             account.broken,
             source,
-            "left out" if policy.topic is None else f"sent to {policy.topic}",
+            policy.done_with(len(rows), account.broken),
             failure,
         )
-        if policy.topic is not None:
-            letters.append(_letters(runner, source, batch, policy.topic))
+        if rows and policy.topic is not None:
+            letters.append(_letters(runner, source, rows, policy.topic))
     return letters
+
+
+def _to_be_sent(policy: ErrorPolicy, runner: BatchRunner, source: str, batch: BatchInput) -> list[_Row]:
+    """The records for which there are to be letters. Raises as `dead_letters`."""
+    if policy.kind == "continue":
+        return []
+    rows: list[_Row] = runner.broken(source, batch).to_pylist()
+    if policy.handler is None:
+        return rows
+    rows.sort(key=lambda row: (row["_topic"], row["_partition"], row["_offset"]))
+    chosen = []
+    for row in rows:
+        error = DeserializationException(row["_topic"], row["_partition"], row["_offset"], _why(runner, source, row))
+        decision = policy.handler.decide(error, _record(row))
+        if decision == "fail":
+            raise error
+        if decision == "deadLetter":
+            chosen.append(row)
+    return chosen
+
+
+def _record(row: _Row) -> FailedRecord:
+    place = {name: row[f"_{name}"] for name in ("topic", "partition", "offset", "headers")}
+    return FailedRecord.read({**row, **place}, row["_timestamp"])
+
+
+def _why(runner: BatchRunner, source: str, row: _Row) -> str:
+    return runner.why_unreadable(source, row["key"], row["value"], row["time"])
 
 
 def _failure(runner: BatchRunner, source: str, account: Account) -> DeserializationException:
@@ -65,19 +82,18 @@ def _failure(runner: BatchRunner, source: str, account: Account) -> Deserializat
     return DeserializationException(record.topic, record.partition, record.offset, why)
 
 
-def _letters(runner: BatchRunner, source: str, batch: BatchInput, topic: str) -> Emission:
+def _letters(runner: BatchRunner, source: str, rows: list[_Row], topic: str) -> Emission:
     """The records as they came, with headers that say why (named as in KIP-1034).
 
     A letter has its record's time, or that of the clock if no record may have such a time: brokers would refuse one in
     the future, and delete one of 1970.
     """
-    rows = runner.broken(source, batch).to_pylist()
     now = int(time.time() * 1000)
     headers: list[Headers | None] = []
     for row in rows:
         why = {
             "exception": _EXCEPTION,
-            "message": runner.why_unreadable(source, row["key"], row["value"], row["time"]),
+            "message": _why(runner, source, row),
             "topic": row["_topic"],
             "partition": row["_partition"],
             "offset": row["_offset"],
