@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import random
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from oracle_driver import Answer, KafkaStreams
+from both_drivers import SESSION, TUMBLING, Piped, as_written, once_a_batch, theirs
+from oracle_driver import KafkaStreams
 from table_trees import joined, steps_of, table
 from topology_drivers import Made, document
-
-from streams_runtime.query.stores.key_value_handle import Windowed
-from streams_runtime.testing import Record
 
 pytestmark = [
     pytest.mark.integration,
@@ -24,10 +20,6 @@ pytestmark = [
 ]
 
 _NUMBERS = [f'{{"v": {number}}}' for number in range(1, 7)]
-Piped = tuple[str, str | None, dict[str, Any] | None, int]
-"""Topic, key, value and time (ms) of a record."""
-Written = tuple[bytes | None, Any, int]
-"""Key, value and time (ms) of a record of a sink."""
 
 AMOUNTS = {"name": "in", "topic": "in", "key": {"format": "string"}, "value": {"format": "json", "schema": "a BIGINT"}}
 USERS = {
@@ -44,11 +36,9 @@ AGGREGATE = {
     "store": "store",
 }
 LENGTHS = {"size": 10_000, "advance": 10_000, "grace": 5_000, "retention": 15_000}
-TUMBLING = {"tumbling": {"size": "10s", "grace": "5s"}, "retention": "15s"}
 AROUND = {"difference": 10_000, "grace": 5_000, "retention": 25_000}
 SLIDING = {"sliding": {"timeDifference": "10s", "grace": "5s"}}
 SESSIONS = {"gap": 4_000, "grace": 5_000, "retention": 3_600_000}
-SESSION = {"session": {"gap": "4s", "grace": "5s"}, "retention": "1h"}
 
 # name: (what the driver in Java is told, the same as an application)
 CASES: dict[str, tuple[Mapping[str, Any], Any]] = {
@@ -99,46 +89,6 @@ PIPED: list[Piped] = [
     ("in", "a", {"a": 8}, 57_000),
     ("in", "a", {"a": 8}, 47_500),
 ]
-
-
-def theirs(driver: KafkaStreams, told: Mapping[str, Any], records: Iterable[Piped]) -> Answer:
-    asked = [
-        {"topic": topic, "key": key, "value": value and json.dumps(value), "time": time}
-        for topic, key, value, time in records
-    ]
-    return driver.answer(told, asked)
-
-
-def as_written(record: Record) -> Written:
-    """A record as the driver in Java tells it."""
-    assert isinstance(record.timestamp, datetime)
-    return _bytes(record.key), record.value, ms(record.timestamp)
-
-
-def _bytes(key: Any) -> bytes | None:
-    if isinstance(key, Windowed):
-        start, end = (ms(each).to_bytes(8, "big") for each in key.window)
-        is_session = (key.window.end - key.window.start).total_seconds() != 10
-        return str(key.key).encode() + (end + start if is_session else start)
-    return None if key is None else key.encode()
-
-
-def ms(moment: datetime) -> int:
-    return round(moment.timestamp() * 1000)
-
-
-def once_a_batch(written: Sequence[Written]) -> list[Written]:
-    """Without what stands right before new contents of its key: here a batch writes a key once.
-
-    Of sessions that is a deletion; of sliding windows the same record again, where the window that ends at a record is
-    also the one right after the record before it.
-    """
-    nexts = [*written[1:], (None, None, 0)]
-    return [
-        row
-        for row, after in zip(written, nexts, strict=True)
-        if row != after and (row[1] is not None or row[0] != after[0])
-    ]
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -28,7 +28,8 @@ def driver_built() -> PeerBuild:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of a case: each sink's records in order, the store at the end, and how many records were dropped.
+    """What became of a case: each sink's records in order, the store at the end, how many records were dropped, and
+    whether a handler has ended it before the last record.
 
     A sink has (key bytes, value, time), the store (key, start or None) with (value, time). Times in ms.
     """
@@ -36,6 +37,7 @@ class Answer:
     sinks: Mapping[str, Sequence[tuple[bytes | None, Any, int]]]
     store: Mapping[tuple[str, int | None], tuple[Any, int]]
     dropped: int
+    failed: bool = False
 
 
 class KafkaStreams:
@@ -56,6 +58,7 @@ class KafkaStreams:
             {topic: [_sent(each) for each in rows] for topic, rows in told["sinks"].items()},
             {(it["key"], it.get("start")): (_value(it["value"]), it["time"]) for it in told["store"]},
             told["dropped"],
+            told["failed"],
         )
 
     def placed(

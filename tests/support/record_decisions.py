@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import numpy as np
@@ -17,6 +18,12 @@ def by_header(error: StreamsException, record: FailedRecord) -> str:
     ASKED.append((type(error).__name__, record))
     (said,) = (value for name, value in record.headers if name == "do")
     return str(said, "utf-8")
+
+
+def as_they_say(error: StreamsException, record: FailedRecord) -> str:
+    """What the record itself says: as its value, or as `said` in it."""
+    said = json.loads(record.value or b"null")
+    return str(said["said"] if isinstance(said, dict) else said)
 
 
 def by_error(error: StreamsException, record: FailedRecord) -> str:

@@ -16,6 +16,7 @@ import org.apache.kafka.streams.TestInputTopic;
 import org.apache.kafka.streams.TestOutputTopic;
 import org.apache.kafka.streams.TopologyTestDriver;
 import org.apache.kafka.streams.errors.LogAndContinueExceptionHandler;
+import org.apache.kafka.streams.errors.StreamsException;
 import org.apache.kafka.streams.processor.internals.assignment.Standbys;
 import org.apache.kafka.streams.test.TestRecord;
 
@@ -26,7 +27,8 @@ import org.apache.kafka.streams.test.TestRecord;
  * text or null, times in ms; {"advance": ms} among the records moves the clock, which begins at 0 unless
  * processors say otherwise; with "leavesOut" in the topology records that can't be read are left out. The answer is
  * {"sinks": {topic: [{"key", "value", "time"}]}, "store": [...], "dropped": n}: all records of each sink in order (keys
- * as hexadecimal bytes), the store's contents at the end, and how many records were dropped. {"standbys": {...}} is
+ * as hexadecimal bytes), the store's contents at the end, how many records were dropped, and as "failed" whether a
+ * handler has ended it before the last record. {"standbys": {...}} is
  * answered by Standbys. Ends with its input.
  */
 public final class Driver {
@@ -53,8 +55,12 @@ public final class Driver {
         if (asked.get("topology").has("leavesOut")) {
             config.put("deserialization.exception.handler", LogAndContinueExceptionHandler.class);
         }
+        if (asked.get("topology").has("handlers")) {
+            Handlers.configure(config);
+        }
         Topologies made = Topologies.of(asked.get("topology"));
         Instant begin = Instant.ofEpochMilli(asked.at("/topology/processors/start").asLong());
+        boolean failed = false;
         try (TopologyTestDriver driver = new TopologyTestDriver(made.topology, config, begin)) {
             for (JsonNode each : asked.get("records")) {
                 if (each.has("advance")) {
@@ -67,12 +73,20 @@ public final class Driver {
                 if (asked.get("topology").has("streams") || asked.get("topology").has("stages")) {
                     StreamJoins.lookAgain(driver);
                 }
-                topic.pipeInput(
-                    new TestRecord<>(
-                        text(each.get("key")),
-                        text(each.get("value")),
-                        new RecordHeaders(),
-                        each.get("time").asLong()));
+                try {
+                    topic.pipeInput(
+                        new TestRecord<>(
+                            text(each.get("key")),
+                            text(each.get("value")),
+                            new RecordHeaders(),
+                            each.get("time").asLong()));
+                } catch (StreamsException error) {
+                    if (!asked.get("topology").has("handlers")) {
+                        throw error;
+                    }
+                    failed = true;
+                    break;
+                }
             }
             ObjectNode answer = JSON.createObjectNode();
             for (String topic : made.sinks) {
@@ -80,6 +94,7 @@ public final class Driver {
             }
             made.store(driver, answer.putArray("store"));
             answer.put("dropped", dropped(driver));
+            answer.put("failed", failed);
             return answer.toString();
         }
     }

@@ -80,7 +80,7 @@ final class Topologies {
      * Tables. Or {"dedupe": {…}}, see Dedupe. Or {"global": {…}}, see Globals. Or {"foreign": {…}},
      * see ForeignKeys. Or {"chains": name}, see ForeignChains. Or {"changes": name}, see Changes. Or {"stages": name},
      * see Stages. Or {"processors": {…}}, see Processors. Or {"held": name}, see Suppressions. Or {"versions": ms}, see
-     * Versions.
+     * Versions. Or {"handlers": true}, see Handlers. Or {"cogroup": kind}, see Cogroups.
      */
     static Topologies of(JsonNode asked) {
         StreamsBuilder builder = new StreamsBuilder();
@@ -119,6 +119,12 @@ final class Topologies {
         if (asked.has("versions")) {
             List<String> sinks = Versions.add(builder, asked.get("versions").asLong());
             return new Topologies(builder.build(), Kind.VERSIONS, sinks);
+        }
+        if (asked.has("handlers")) {
+            return new Topologies(builder, Handlers.add(builder));
+        }
+        if (asked.has("cogroup")) {
+            return new Topologies(builder, Cogroups.add(builder, asked.get("cogroup").asText()));
         }
         if (asked.has("stages")) {
             List<String> sinks = Stages.add(builder, asked.get("stages").asText());
