@@ -200,6 +200,16 @@ def test_a_text_beside_a_number_that_is_none_is_told() -> None:
         )
     ]
     assert told("      - {name: a, from: orders, where: price > '12' or price = 'NaN' or user between n and 'z'}") == []
+    assert told("      - {name: a, from: orders, where: \"price in ('many', 'few')\"}") == [
+        (
+            "steps[0].where: \"'many'\" stands beside DOUBLE, and Spark, which makes a number of it, fails"
+            " over every record (line 13, column 51); write a number, or cast the other one to STRING"
+        )
+    ]
+    assert (
+        told("      - {name: a, from: orders, where: \"price in (1, 'few') or user in ('a', 'b') or n in ('3')\"}")
+        == []
+    )
 
 
 def test_types_are_known_behind_a_select() -> None:

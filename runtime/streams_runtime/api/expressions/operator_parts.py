@@ -195,6 +195,9 @@ def among(walk: Walk, node: exp.Expr, scope: Scope) -> Kind:
     if kinds is None:
         return None
     common = widest(kinds)
+    # Spark looks no further in the list once a value is the one.
+    if common is not None and is_number(common) and _no_number(walk, parts[:2], kinds[:2]):
+        return None
     found = common if common in (None, UNSURE) else operators.comparison(common, common)
     return walk.answer(
         node,
