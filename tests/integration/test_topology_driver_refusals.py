@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 import threading
 from datetime import datetime
 from pathlib import Path
@@ -47,8 +46,13 @@ def open_files() -> list[Path]:
     return [each for each in Path("/proc/self/fd").iterdir() if each.is_symlink()]
 
 
-def folders() -> set[Path]:
-    return set(Path(tempfile.gettempdir()).glob("topology-test-driver-*"))
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where drivers make their folders: a test's own, since other workers have drivers too."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    return folder
 
 
 def test_an_unreadable_record_is_raised_and_nothing_of_its_batch_is_written(made: Made) -> None:
@@ -169,15 +173,16 @@ def test_numbers_of_partitions_have_to_fit(made: Made) -> None:
         made(both, partitions={"orders": 2})
 
 
-def test_mistakes_of_the_application_are_told_all_at_once_and_leave_nothing(made: Made, tmp_path: Path) -> None:
-    before = folders()
+def test_mistakes_of_the_application_are_told_all_at_once_and_leave_nothing(
+    made: Made, tmp_path: Path, temporary: Path
+) -> None:
     with pytest.raises(InvalidApplicationException, match=re.escape("spec.topology.steps[0].where")):
         made(document([ORDERS], [{"name": "x", "from": "orders", "where": "amount >"}], {"out": "x"}))
     with pytest.raises(InvalidApplicationException, match=re.escape("spec.topology.steps[0].where")):
         made(document([ORDERS], [{"name": "x", "from": "orders", "where": "amount + at > 1"}], {"out": "x"}))
     with refused(ConfigException, f"there is no file {tmp_path}/none.yaml; give the path of a StreamsApplication"):
         made(str(tmp_path / "none.yaml"))
-    assert folders() == before
+    assert list(temporary.iterdir()) == []
 
 
 def test_a_topic_that_sinks_write_differently_cannot_be_read(made: Made) -> None:
@@ -200,15 +205,15 @@ def test_a_batch_that_is_broken_off_is_left_out_and_batches_do_not_nest(made: Ma
     assert [each.key for each in driver.output_topic("copy").read_all()] == ["b"]
 
 
-def test_a_closed_driver_leaves_no_folder_and_no_thread_and_says_so(spark: Any) -> None:
-    before, threads = folders(), set(threading.enumerate())
+def test_a_closed_driver_leaves_no_folder_and_no_thread_and_says_so(spark: Any, temporary: Path) -> None:
+    threads = set(threading.enumerate())
     with TopologyTestDriver(REPARTITIONED, partitions=2) as driver:
         driver.input_topic("orders").pipe_all(BOUGHT)
-        (folder,) = folders() - before
+        (folder,) = temporary.glob("topology-test-driver-*")
         assert [each for each in map(os.readlink, open_files()) if folder.name in each]
         assert len([each for each in folder.rglob("rocksdb/*") if each.is_dir()]) == 4
         spent, written, orders = driver.store("spent"), driver.output_topic("spent"), driver.input_topic("orders")
-    assert folders() == before
+    assert list(temporary.iterdir()) == []
     assert not [each for each in map(os.readlink, open_files()) if folder.name in each]
     assert set(threading.enumerate()) <= threads
     assert is_running(), "the session was there before"
