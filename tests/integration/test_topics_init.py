@@ -130,7 +130,7 @@ def test_init_names_the_three_kinds_of_unfit_topics_by_three_exceptions(
 
 def test_when_the_broker_refuses_one_topic_init_leaves_none(broker: Any, namespace: str, admin: Admin) -> None:
     app = TopicApp(
-        namespace, broker.bootstrap_servers, setup="manual", overrides={"totals-changelog": {"segment.bytes": "x"}}
+        namespace, broker.bootstrap_servers, setup="manual", overrides={"totals-changelog": {"segment.bytes": 1}}
     )
     app.make_users_topics(admin)
     topics = ApplicationTopics(app.resource)

@@ -139,7 +139,7 @@ def test_a_missing_sink_topic_is_named_and_nothing_is_made(admin: Admin, namespa
 
 
 def test_settings_that_the_broker_refuses_are_an_error_and_leave_no_topic(admin: Admin, namespace: str) -> None:
-    app = App(namespace, overrides={"totals-changelog": {"segment.bytes": "not a number"}})
+    app = App(namespace, overrides={"totals-changelog": {"segment.bytes": 1}})
     make_users_topics(admin, app)
     with pytest.raises(ConfigException, match=rf"{app.changelog}.*segment\.bytes.*spec\.internalTopics"):
         app.make_ready(admin)
