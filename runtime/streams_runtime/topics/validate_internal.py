@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from streams_runtime.errors import MisconfiguredInternalTopicException
 from streams_runtime.kafka.types import TopicDescription
+from streams_runtime.topology.partition_counts import COMPACTION_LAG
 from streams_runtime.topology.plan import InternalTopic
 
 _UNLIMITED = -1
-_LAG = "min.compaction.lag.ms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +81,12 @@ def _key_value_reasons(config: Mapping[str, str]) -> list[str]:
 
 
 def _history_reasons(expected: Mapping[str, str], config: Mapping[str, str]) -> list[str]:
-    if _LAG not in expected:
+    if COMPACTION_LAG not in expected:
         return []
-    has, needs = int(config.get(_LAG, 0)), int(expected[_LAG])
+    has, needs = int(config.get(COMPACTION_LAG, 0)), int(expected[COMPACTION_LAG])
     if has >= needs:
         return []
-    return [f"has {_LAG}={has}, which drops what a table's history still needs; set {needs} or more"]
+    return [f"has {COMPACTION_LAG}={has}, which drops what a table's history still needs; set {needs} or more"]
 
 
 def _windowed_reasons(expected: Mapping[str, str], config: Mapping[str, str]) -> list[str]:

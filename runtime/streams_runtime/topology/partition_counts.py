@@ -18,7 +18,7 @@ _ALL = {"message.timestamp.type": "CreateTime", "message.timestamp.after.max.ms"
 _CHANGELOG = {**_ALL, "cleanup.policy": "compact"}
 # The broker's clock and the records' times differ; Kafka Streams' windowstore.changelog.additional.retention.ms.
 _CLOCK_DIFFERENCE = 24 * 60 * 60 * 1000
-_LAG = "min.compaction.lag.ms"
+COMPACTION_LAG = "min.compaction.lag.ms"
 # Unlimited: records go when they are processed, by DeleteRecords up to the committed offset, and not before.
 _REPARTITION = {**_ALL, "cleanup.policy": "delete", "retention.ms": "-1"}
 
@@ -165,7 +165,7 @@ def changelog_spans(topology: Topology, spec: ApplicationSpec) -> Mapping[str, C
         if store.windowing is not None:
             setting = "retention.ms" if "delete" in config["cleanup.policy"] else None
         else:
-            setting = None if store.history is None else _LAG
+            setting = None if store.history is None else COMPACTION_LAG
         if setting is not None and int(config[setting]) >= 0:
             found[store.changelog_topic] = ChangelogSpan(store.name, own, setting, int(config[setting]))
     return found
@@ -199,7 +199,7 @@ def _changelog(store: StoreSpec) -> Mapping[str, str]:
     what a table with a history has replaced stays for as long.
     """
     if store.history is not None:
-        return {**_CHANGELOG, _LAG: str(store.history + _CLOCK_DIFFERENCE)}
+        return {**_CHANGELOG, COMPACTION_LAG: str(store.history + _CLOCK_DIFFERENCE)}
     if store.windowing is None:
         return _CHANGELOG
     retention = store.windowing.retention + _CLOCK_DIFFERENCE

@@ -260,19 +260,20 @@ class ProcessingSpec(Model):
     @property
     def error_handlers(self) -> dict[str, str]:
         """The functions of the user's that decide on records, by the fields that name them."""
-        declared = {
-            "onDeserializationError": self.on_deserialization_error.python,
-            "onProcessingError": self.on_processing_error.python,
-            "onProductionError": self.on_production_error.python,
-        }
-        return {f"spec.processing.{name}.python": each for name, each in declared.items() if each is not None}
+        found = {f"{field}.python": each.python for field, each in self._on_record_errors.items()}
+        return {field: reference for field, reference in found.items() if reference is not None}
 
     @property
     def letter_topics(self) -> dict[str, str]:
         """The topics of dead letters, by the fields that name them."""
-        declared = {
-            "onDeserializationError": self.on_deserialization_error.dead_letter,
-            "onProcessingError": self.on_processing_error.dead_letter,
-            "onProductionError": self.on_production_error.dead_letter,
+        found = {f"{field}.deadLetter.topic": each.dead_letter for field, each in self._on_record_errors.items()}
+        return {field: letters.topic for field, letters in found.items() if letters is not None}
+
+    @property
+    def _on_record_errors(self) -> dict[str, OnRecordError]:
+        """What becomes of records, by field."""
+        return {
+            "spec.processing.onDeserializationError": self.on_deserialization_error,
+            "spec.processing.onProcessingError": self.on_processing_error,
+            "spec.processing.onProductionError": self.on_production_error,
         }
-        return {f"spec.processing.{name}.deadLetter.topic": each.topic for name, each in declared.items() if each}

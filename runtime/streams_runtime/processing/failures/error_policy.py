@@ -95,11 +95,17 @@ class ErrorPolicy:
         handler = None if declared.python is None else ErrorHandler.of(declared.python, topic is not None)
         return cls(declared.action, topic, handler)
 
-    def decide(self, error: StreamsException, record: Callable[[], FailedRecord]) -> Decision:
-        """What becomes of one record; `record` is asked where a function decides. Raises as ErrorHandler.decide."""
-        if self.handler is None:
-            return cast(Decision, self.kind)
-        return self.handler.decide(error, record())
+    def sends_letter(self, error: StreamsException, record: FailedRecord) -> bool:
+        """Whether there is to be a letter for one record.
+
+        Raises:
+            StreamsException: `error` itself, if the record is to fail.
+            UserCodeException: the user's function could not decide.
+        """
+        decision = self.kind if self.handler is None else self.handler.decide(error, record)
+        if decision == "fail":
+            raise error
+        return decision == "deadLetter"
 
     def done_with(self, letters: int, records: int) -> str:
         """What has become of so many records, of which letters went out, in the words of the log."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 import traceback
-from functools import partial
 
 import pyarrow as pa
 
@@ -39,10 +38,7 @@ def letter_of(policy: ErrorPolicy, record: pa.Table, error: FailedProcessingExce
     for row in record.to_pylist():
         at = int(row["timestamp"].timestamp() * 1000)
         where = f"{row['topic']}-{row['partition']}@{row['offset']}"
-        decision = policy.decide(error, partial(FailedRecord.read, row, at))
-        if decision == "fail":
-            raise error
-        sent = decision == "deadLetter"
+        sent = policy.sends_letter(error, FailedRecord.read(row, at))
         _LOGGER.warning("the record %s failed and was %s: %s", where, policy.done_with(sent, 1), error.reason)
         if sent and policy.topic is not None:
             own: Headers = [(each["key"], each["value"]) for each in row["headers"] or []]

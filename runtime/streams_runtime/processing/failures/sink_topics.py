@@ -144,21 +144,17 @@ class SinkTopics:
             ProducerException: the user's function lets one fail.
             UserCodeException: it could not decide on one.
         """
-        handler = self._policy.handler
-        if handler is None:
+        if self._policy.handler is None:
             return found if self._policy.topic is not None else {}
         sent = {}
         for row, refusal in found.items():
             record = _record(emission, row)
             error = ProducerException(
-                f"the record {record} can't be written: {refusal.reason}. {_FIELD} ({handler.reference}) lets it fail."
-                " Nothing of this batch was committed; it is read again when the cause is gone"
+                f"the record {record} can't be written: {refusal.reason}. {_FIELD} ({self._policy.handler.reference})"
+                " lets it fail. Nothing of this batch was committed; it is read again when the cause is gone"
             )
             error.refused_as = refusal.exception
-            decision = handler.decide(error, record)
-            if decision == "fail":
-                raise error
-            if decision == "deadLetter":
+            if self._policy.sends_letter(error, record):
                 sent[row] = refusal
         return sent
 

@@ -43,36 +43,30 @@ def dead_letters(policy: ErrorPolicy, runner: BatchRunner, batch: BatchInput, re
             failure,
         )
         if rows and policy.topic is not None:
-            letters.append(_letters(runner, source, rows, policy.topic))
+            letters.append(_letters(rows, policy.topic))
     return letters
 
 
 def _to_be_sent(policy: ErrorPolicy, runner: BatchRunner, source: str, batch: BatchInput) -> list[_Row]:
-    """The records for which there are to be letters. Raises as `dead_letters`."""
+    """The records for which there are to be letters, each with `why` it can't be read. Raises as `dead_letters`."""
     if policy.kind == "continue":
         return []
     rows: list[_Row] = runner.broken(source, batch).to_pylist()
+    for row in rows:
+        row["why"] = runner.why_unreadable(source, row["key"], row["value"], row["time"])
     if policy.handler is None:
         return rows
     rows.sort(key=lambda row: (row["_topic"], row["_partition"], row["_offset"]))
-    chosen = []
-    for row in rows:
-        error = DeserializationException(row["_topic"], row["_partition"], row["_offset"], _why(runner, source, row))
-        decision = policy.handler.decide(error, _record(row))
-        if decision == "fail":
-            raise error
-        if decision == "deadLetter":
-            chosen.append(row)
-    return chosen
+    return [row for row in rows if policy.sends_letter(_error(row), _record(row))]
+
+
+def _error(row: _Row) -> DeserializationException:
+    return DeserializationException(row["_topic"], row["_partition"], row["_offset"], row["why"])
 
 
 def _record(row: _Row) -> FailedRecord:
     place = {name: row[f"_{name}"] for name in ("topic", "partition", "offset", "headers")}
     return FailedRecord.read({**row, **place}, row["_timestamp"])
-
-
-def _why(runner: BatchRunner, source: str, row: _Row) -> str:
-    return runner.why_unreadable(source, row["key"], row["value"], row["time"])
 
 
 def _failure(runner: BatchRunner, source: str, account: Account) -> DeserializationException:
@@ -82,7 +76,7 @@ def _failure(runner: BatchRunner, source: str, account: Account) -> Deserializat
     return DeserializationException(record.topic, record.partition, record.offset, why)
 
 
-def _letters(runner: BatchRunner, source: str, rows: list[_Row], topic: str) -> Emission:
+def _letters(rows: list[_Row], topic: str) -> Emission:
     """The records as they came, with headers that say why (named as in KIP-1034).
 
     A letter has its record's time, or that of the clock if no record may have such a time: brokers would refuse one in
@@ -93,7 +87,7 @@ def _letters(runner: BatchRunner, source: str, rows: list[_Row], topic: str) -> 
     for row in rows:
         why = {
             "exception": _EXCEPTION,
-            "message": _why(runner, source, row),
+            "message": row["why"],
             "topic": row["_topic"],
             "partition": row["_partition"],
             "offset": row["_offset"],
