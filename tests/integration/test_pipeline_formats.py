@@ -18,7 +18,7 @@ from pipeline_kit import Pipeline, Record, batch, sent, source, topology_of
 
 from streams_runtime.pipeline.formats.decode import Decoder
 from streams_runtime.pipeline.kafka_scan import FIELDS, READ
-from streams_runtime.pipeline.record_reader import RecordReader
+from streams_runtime.pipeline.spark.frames import frame_of
 from streams_runtime.state.serdes import SerdeException, key_serde
 from streams_runtime.topology.nodes.source_and_sink_nodes import Format
 
@@ -46,7 +46,7 @@ def decoded(
     """
     records = [Record(value, b"", offset=n) if keys else Record(b"", value, offset=n) for n, value in enumerate(values)]
     raw, wanted = batch(*records).records, decoder.wanted(headers=True)
-    frame = RecordReader(spark, {}).from_records(raw, wanted)
+    frame = frame_of(spark, wanted.read(raw))
     if by_spark:
         assert raw is not None
         unread = {FIELDS: pa.nulls(len(raw), wanted.schema.field(FIELDS).type), READ: pa.repeat(False, len(raw))}

@@ -22,15 +22,12 @@ def seen(texts: int, node: PeekNode = NODE, records: int = 0, total: float = 0.0
     return Seen(node, records, total, tuple(lines), texts)
 
 
-class Observed:
-    """What Spark has observed: each of its partitions gives as many lines as a peek may log."""
-
-    def __init__(self, *records: tuple[int, int]) -> None:
-        """Of these partitions and offsets."""
-        lines = [
-            {"_topic": "in", "_partition": number, "_offset": at, "text": f"{number}@{at}"} for number, at in records
-        ]
-        self.get = {"records": 9, "total": 9.0, "lines": orjson.dumps(lines).decode(), "texts": 9}
+def observed_of(*records: tuple[int, int]) -> Any:
+    """What Spark has observed of records of these partitions and offsets: each of its partitions gives as many lines as
+    a peek may log.
+    """
+    lines = [{"_topic": "in", "_partition": number, "_offset": at, "text": f"{number}@{at}"} for number, at in records]
+    return {"records": 9, "total": 9.0, "lines": orjson.dumps(lines).decode(), "texts": 9}
 
 
 class Moments:
@@ -57,8 +54,7 @@ def test_texts_are_logged_with_the_record_that_they_are_of(caplog: pytest.LogCap
 
 
 def test_of_the_lines_of_several_workers_the_first_ones_are_seen() -> None:
-    observed: Any = Observed((2, 5), (2, 6), (0, 8), (1, 3), (1, 2), (0, 9))
-    found = read_of(NODE, observed)
+    found = read_of(NODE, observed_of((2, 5), (2, 6), (0, 8), (1, 3), (1, 2), (0, 9)))
     assert [line.text for line in found.lines] == ["0@8", "0@9", "1@2"]
     assert found.texts == 9
 

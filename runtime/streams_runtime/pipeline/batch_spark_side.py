@@ -67,19 +67,19 @@ class BatchSparkSide:
 
     def tables(self, part: TablePart, snapshots: pa.Table) -> pa.Table:
         """What tables have in each snapshot (see pipeline.steps.table_rows.tables_of_snapshots)."""
-        return self.compiler.tables(part, snapshots).toArrow()
+        return self.runner.by_spark.of_snapshots(part, snapshots, self.compiler.tables, part)
 
     def foreign_keys(self, node: ForeignKeyJoinNode, side: TablePart, snapshots: pa.Table) -> pa.Table:
         """What the rows of the left table name in each snapshot."""
-        return self.compiler.foreign_keys(node, side, snapshots)
+        return self.runner.by_spark.of_snapshots(side, snapshots, self.compiler.foreign_keys, node, side)
 
     def rows_sent(self, side: TablePart, snapshots: pa.Table) -> pa.Table:
         """The rows of the right table in each snapshot."""
-        return self.compiler.rows_sent(side, snapshots)
+        return self.runner.by_spark.of_snapshots(side, snapshots, self.compiler.rows_sent, side)
 
     def joined_by_foreign_key(self, node: ForeignKeyJoinNode, side: TablePart, snapshots: pa.Table) -> pa.Table:
         """The join's rows over those of the left table."""
-        return self.compiler.joined_by_foreign_key(node, side, snapshots)
+        return self.runner.by_spark.of_snapshots(side, snapshots, self.compiler.joined_by_foreign_key, node, side)
 
     def fragments(self, node: AggregateNode, since: Mapping[int, int], begun_with: StageInput | None) -> StoreBatch:
         """The batch's fragments of sessions, cut by the stream time of each partition before the batch."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from streams_runtime.batch.columns import OTHER
 from streams_runtime.batch.late_records import Missed
@@ -18,9 +18,9 @@ from streams_runtime.pipeline.kinds.spark_kinds import kind_of
 from streams_runtime.pipeline.pushdown.after_join import AfterJoin
 from streams_runtime.pipeline.pushdown.candidates import Candidates
 from streams_runtime.pipeline.pushdown.taken_over import TakenOver
-from streams_runtime.pipeline.spark.frames import frame_of
-from streams_runtime.pipeline.stage_frames import Frames, OutputFrame
-from streams_runtime.pipeline.stage_outputs import output_frames
+from streams_runtime.pipeline.spark.observed import Observed
+from streams_runtime.pipeline.stages.stage_frames import Frames, OutputFrame
+from streams_runtime.pipeline.stages.stage_outputs import output_frames
 from streams_runtime.pipeline.steps.foreign_key_frames import foreign_keys, results, rows_as_json, sent_format
 from streams_runtime.pipeline.steps.partial_aggregates import late_rows, partial_aggregates
 from streams_runtime.pipeline.steps.table_rows import rows_of_last, tables_of_snapshots
@@ -48,7 +48,7 @@ class Compiler:
         Raises:
             InvalidApplicationException: what Spark's analysis refuses, all of it, each with its field.
         """
-        self._spark = spark
+        self.spark = spark
         self._schemas = schemas
         self._traits = Traits.of(topology)
         self.known = analysed(spark, self._traits, schemas)
@@ -58,6 +58,10 @@ class Compiler:
     def has_functions(self) -> bool:
         """Whether expressions may call functions of the user's."""
         return bool(self._traits.topology.functions)
+
+    def frame(self, rows: pa.Table) -> DataFrame:
+        """Rows as a DataFrame."""
+        return self.known.frame(rows)
 
     def decoder(self, source: str) -> Decoder:
         """How the source node's records are read."""
@@ -90,7 +94,7 @@ class Compiler:
         return self.known.aggregates[node]
 
     def partial_aggregates(
-        self, node: AggregateNode, rows: DataFrame, late: Observation, since: Mapping[int, int] | None = None
+        self, node: AggregateNode, rows: DataFrame, late: Observed, since: Mapping[int, int] | None = None
     ) -> DataFrame:
         """The batch's contribution to the node's state (see steps.partial_aggregates)."""
         return partial_aggregates(self._traits, self.known.aggregates[node.name], node, rows, late, since)
@@ -159,59 +163,67 @@ class Compiler:
         return forwarded or any("_headers" in repr(node) for node in sub.nodes)
 
     def first_stage_frames(
-        self, sub: SubTopology, sources: Frames, peeks: dict[str, Observation] | None = None
+        self, sub: SubTopology, sources: Frames, peeks: dict[str, Observed] | None = None, is_whole: bool = False
     ) -> list[OutputFrame]:
         """The first stage of a batch: from the sources' readable records to where rows leave Spark.
 
-        `peeks` is filled: by a peek's name, where the first query that its records go through leaves what it has seen.
+        `peeks` is filled: by a peek's name, where a query that its records go through leaves what it has seen.
+        `is_whole`: see StageFrames.
         """
         frames = dict(sources)
         if sub.id in self._traits.order_times:
             frames = {name: with_order_time(frame) for name, frame in frames.items()}
         if sub.id in self._traits.forks:
             frames = {name: on_one_path(frame) for name, frame in frames.items()}
-        return output_frames(self._traits, sub, frames, peeks)
+        return output_frames(self._traits, sub, frames, peeks, is_whole)
 
     def table_frames(
-        self, sub: SubTopology, aggregate: str, rows: pa.Table, peeks: dict[str, Observation] | None = None
+        self, sub: SubTopology, aggregate: str, rows: DataFrame, peeks: dict[str, Observed], is_whole: bool
     ) -> list[OutputFrame]:
         """The second stage: from an aggregate's new rows (see batch.rows.table_rows) to what is behind it.
 
-        `peeks`: as for the first stage.
+        `peeks` and `is_whole`: as for the first stage.
         """
-        return output_frames(self._traits, sub, {aggregate: frame_of(self._spark, rows)}, peeks)
+        return output_frames(self._traits, sub, {aggregate: rows}, peeks, is_whole)
 
     def frames_behind(
-        self, sub: SubTopology, node: Node, rows: pa.Table, peeks: dict[str, Observation] | None = None
+        self,
+        sub: SubTopology,
+        node: Node,
+        rows: DataFrame,
+        peeks: dict[str, Observed] | None = None,
+        is_whole: bool = False,
     ) -> list[OutputFrame]:
-        """The stage behind a node: from the rows on that its store side passes on. `peeks`: as for the first stage."""
+        """The stage behind a node: from the rows on that its store side passes on.
+
+        `peeks` and `is_whole`: as for the first stage.
+        """
         frame = kind_of(node).behind(node, rows, self.known)
-        return output_frames(self._traits, sub, {node.name: frame}, peeks)
+        return output_frames(self._traits, sub, {node.name: frame}, peeks, is_whole)
 
-    def tables(self, part: TablePart, snapshots: pa.Table) -> DataFrame:
+    def tables(self, part: TablePart, snapshots: DataFrame) -> DataFrame:
         """Every table's row in each snapshot, and what sinks write of it (see table_rows.tables_of_snapshots)."""
-        self._learn_sources(part, snapshots)
         formats = {sink.name: self.value_format(sink) for sink in part.sinks}
-        return tables_of_snapshots(part, frame_of(self._spark, snapshots), self.known.decoders, formats)
+        return tables_of_snapshots(part, snapshots, self.known.decoders, formats)
 
-    def foreign_keys(self, node: ForeignKeyJoinNode, side: TablePart, snapshots: pa.Table) -> pa.Table:
+    def foreign_keys(self, node: ForeignKeyJoinNode, side: TablePart, snapshots: DataFrame) -> DataFrame:
         """What the rows of the left table name in each snapshot (see foreign_key_frames.foreign_keys)."""
-        return foreign_keys(node, self._rows(side, snapshots)).toArrow()
+        return foreign_keys(node, rows_of_last(side, snapshots, self.known.decoders))
 
-    def rows_sent(self, side: TablePart, snapshots: pa.Table) -> pa.Table:
+    def rows_sent(self, side: TablePart, snapshots: DataFrame) -> DataFrame:
         """The rows of the right table in each snapshot (see foreign_key_frames.rows_as_json)."""
-        return rows_as_json(self._rows(side, snapshots)).toArrow()
+        return rows_as_json(rows_of_last(side, snapshots, self.known.decoders))
 
-    def joined_by_foreign_key(self, node: ForeignKeyJoinNode, side: TablePart, snapshots: pa.Table) -> pa.Table:
+    def joined_by_foreign_key(self, node: ForeignKeyJoinNode, side: TablePart, snapshots: DataFrame) -> DataFrame:
         """The join's rows over those of the left table, which have OTHER beside them (see results)."""
-        rows = self._rows(side, snapshots, (OTHER,))
-        return results(node, rows, sent_format(self.known.outputs[node.table])).toArrow()
+        rows = rows_of_last(side, snapshots, self.known.decoders, (OTHER,))
+        return results(node, rows, sent_format(self.known.outputs[node.table]))
 
-    def _rows(self, side: TablePart, snapshots: pa.Table, beside: Sequence[str] = ()) -> DataFrame:
-        self._learn_sources(side, snapshots)
-        return rows_of_last(side, frame_of(self._spark, snapshots), self.known.decoders, beside)
+    def learn_held(self, part: TablePart, snapshots: pa.Table) -> None:
+        """Have the schemas at hand that the values of a part's sources were written with, as snapshots hold them.
 
-    def _learn_sources(self, part: TablePart, snapshots: pa.Table) -> None:
+        Raises what `register_schemas` raises.
+        """
         for index, copy in enumerate(part.copies.sources):
             self.learn(self.known.decoders[copy.node.name].value, snapshots[held_value(index)])
 

@@ -28,15 +28,17 @@ from streams_runtime.topology.nodes.source_and_sink_nodes import RepartitionSink
 class Emissions(ColumnEmissions):
     """Makes the records that a sub-topology writes, of Spark's rows too."""
 
-    def of_rows(self, node: SinkNode | RepartitionSinkNode, rows: DataFrame) -> Emission:
-        """What Spark's rows come to in the node's topic; for a repartition topic in the order of stream time."""
-        internal = isinstance(node, RepartitionSinkNode)
+    def written(self, node: SinkNode | RepartitionSinkNode, rows: DataFrame) -> DataFrame:
+        """Spark's rows as they go to the node's topic."""
         if isinstance(node, RepartitionSinkNode):
-            table = written_in_order(rows, "json", node.partition_by).toArrow()
+            return written_in_order(rows, "json", node.partition_by)
+        return written(rows, self._formats.value_format(node), node.topic_by, node.partition_by)
+
+    def of_written(self, node: SinkNode | RepartitionSinkNode, table: pa.Table) -> Emission:
+        """What these come to in the topic; for a repartition topic in the order of stream time."""
+        internal = isinstance(node, RepartitionSinkNode)
+        if internal:
             table = table.take(stream_time_order(table["_partition"], table[OUT_TOPIC], table[OUT_ORDER_TIME]))
-        else:
-            carried_by = self._formats.value_format(node)
-            table = written(rows, carried_by, node.topic_by, node.partition_by).toArrow()
         headers = table["_headers"]
         starts, ends = (table[name] if name in table.column_names else None for name in (OUT_WINDOW, OUT_WINDOW_END))
         keys = encoded(table[OUT_KEY]) if isinstance(node, RepartitionSinkNode) else self.keys(node, table[OUT_KEY])

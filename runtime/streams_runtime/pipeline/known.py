@@ -36,6 +36,8 @@ class Known:
         self.aggregates: dict[str, AggregateState] = {}
         self.registered: dict[tuple[str, str], RegisteredWriter] = {}
         self.outputs: dict[str, DataFrame] = {}
+        self.version = 0
+        """Grows with what frames of `decoders` are made of: with each schema that is met."""
         self._avro_writers = None if schemas is None else avro_writer_schemas(schemas)
         self._proto_writers = None if schemas is None else proto_writer_schemas(schemas)
         self._json_writers = None if schemas is None else json_writer_schemas(schemas)
@@ -63,7 +65,10 @@ class Known:
             SchemaRegistryNotAvailableException: call again.
             SchemaRegistryException: the registry does not have a schema; the message says which.
         """
-        return isinstance(format, RegisteredFormat) and format.learn(data)
+        if not isinstance(format, RegisteredFormat) or not format.learn(data):
+            return False
+        self.version += 1
+        return True
 
     def decoded_nothing(self, decoder: Decoder) -> DataFrame:
         """What the decoder makes of no records."""

@@ -30,10 +30,8 @@ class RecordReader:
     def read(self, source: FromTopicNode, batch: BatchInput, wanted: Wanted = ALL) -> DataFrame:
         """The batch's records of `source`, in offset order within each partition; empty when it has none."""
         ranges = batch.ranges_of(source)
-        if batch.records is not None:
-            return self.from_records(batch.records_of(source) if ranges else None, wanted)
-        if not ranges:
-            return self.from_records(None, wanted)
+        if batch.records is not None or not ranges:
+            return frame_of(self._spark, self.fetched(source, batch, wanted))
         return scan(self._spark, self._properties, parts_by_topic(ranges, self._cores), wanted)
 
     def answer(self, source: FromTopicNode, batch: BatchInput, stage: AnyStage) -> Answer:
@@ -46,11 +44,11 @@ class RecordReader:
         parts = parts_of(ranges, self._cores, stage.whole_partitions)
         return answered_by_workers(self._spark, self._properties, source.topic, parts, stage)
 
-    def from_records(self, records: pa.Table | None, wanted: Wanted = ALL) -> DataFrame:
-        """A DataFrame of fetched records; None: of no records."""
+    def fetched(self, source: FromTopicNode, batch: BatchInput, wanted: Wanted = ALL) -> pa.Table:
+        """The batch's records of `source` that were fetched already, with the columns of Wanted.schema."""
         # A range may have no record at all, only the marker of a transaction.
-        some = records is not None and records.num_rows > 0
-        return frame_of(self._spark, wanted.read(records) if some else wanted.schema.empty_table())
+        records = batch.records_of(source) if batch.ranges_of(source) else None
+        return wanted.read(records) if records else wanted.schema.empty_table()
 
 
 def parts_by_topic(ranges: Sequence[OffsetRange], count: int) -> Sequence[tuple[str, Ranges]]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from streams_runtime.batch.columns import ORDER_TIME, OUT_KEY, OUT_TIME, OUT_VALUE
 from streams_runtime.batch.encode import encoded, headers_of
 from streams_runtime.batch.late_records import Missed
-from streams_runtime.batch.peeks import Seen
 from streams_runtime.batch.rows import table_rows
 from streams_runtime.batch.stage import Emission, StageInput, StageOutput, StoreBatch, TableRows, store_batch_of
 from streams_runtime.errors import FailedProcessingException
@@ -21,27 +21,27 @@ from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange
 from streams_runtime.pipeline.batch_spark_side import BatchSparkSide
 from streams_runtime.pipeline.compile import Compiler
 from streams_runtime.pipeline.emissions import Emissions
-from streams_runtime.pipeline.formats.decode import account_of, counted
 from streams_runtime.pipeline.formats.diagnose import reason
 from streams_runtime.pipeline.formats.registered_format import RegisteredFormat
-from streams_runtime.pipeline.kinds.spark_kind import Collecting
 from streams_runtime.pipeline.kinds.spark_kinds import kind_of
 from streams_runtime.pipeline.pushdown.after_join import AfterJoin
 from streams_runtime.pipeline.pushdown.scanned_records import Answer
 from streams_runtime.pipeline.pushdown.taken_over import NONE_READ, TakenOver, add_answers
 from streams_runtime.pipeline.record_reader import RecordReader
+from streams_runtime.pipeline.spark.observed import Observed
 from streams_runtime.pipeline.spark.query_failures import translating
-from streams_runtime.pipeline.steps.peek_observations import seen
+from streams_runtime.pipeline.stages.spark_stages import SparkStages
+from streams_runtime.pipeline.stages.stage_frames import OutputFrame
 from streams_runtime.pipeline.steps.usable_rows import usable
 from streams_runtime.topology.fork_paths import fork_path_between, keeps_order, orders_by_time
 from streams_runtime.topology.nodes.aggregate_node import AggregateNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import (
+    FromTopicNode,
     RepartitionSourceNode,
     SinkNode,
     SourceNode,
     TableSourceNode,
 )
-from streams_runtime.topology.nodes.stream_nodes import PeekNode
 from streams_runtime.topology.plan import SubTopology
 from streams_runtime.topology.stage_order import stage_order
 
@@ -63,14 +63,10 @@ class SubTopologyRunner:
         self.emissions = Emissions(compiler, sub)
         self._keeps_order = keeps_order(sub)
         self._orders_by_time = orders_by_time(sub)
-        self._parse_once = compiler.has_several_queries(sub)
-        self._unread = compiler.unread_sources(sub)
         self._taken_over = compiler.taken_over(sub) if take_over else []
         self._behind = compiler.joins_taken_over(sub) if take_over else {}
         self._spark_batches = 0
-        self._headers = compiler.needs_headers(sub)
-        self._collecting = Collecting(compiler.known, self.emissions.of_rows, self._headers)
-        self._peeks = [node for node in sub.nodes if isinstance(node, PeekNode)]
+        self.by_spark = SparkStages(compiler, reader, sub, self.emissions)
         self._aggregates = {node.name: node for node in sub.nodes if isinstance(node, AggregateNode)}
         self._sources = [
             node for node in sub.nodes if isinstance(node, SourceNode | TableSourceNode | RepartitionSourceNode)
@@ -104,7 +100,7 @@ class SubTopologyRunner:
             self._spark_batches = _SPARK_BATCHES
         elif self._spark_batches:
             self._spark_batches -= 1
-        return self._run_by_spark(batch)
+        return self.by_spark.first(batch)
 
     def _answered(self, over: Sequence[TakenOver], batch: BatchInput) -> StageOutput | None:
         """The stage as the scan has done it, but for the records that it leaves to Spark; None: all are left to it."""
@@ -114,7 +110,7 @@ class SubTopologyRunner:
             if not answers[-1].done:
                 return None
         left = pa.concat_tables(answer.left.select(RAW_SCHEMA.names) for answer in answers)
-        sparks = self._run_by_spark(BatchInput(batch.ranges, left)) if left.num_rows else None
+        sparks = self.by_spark.first(BatchInput(batch.ranges, left)) if left.num_rows else None
         read = NONE_READ
         if self._orders_by_time and sparks is not None and sparks.readable:
             read = self._read_by_spark(BatchInput(batch.ranges, left))
@@ -150,31 +146,6 @@ class SubTopologyRunner:
         found = self.records(batch)
         columns = (found["topic"], found["partition"], found["offset"], found["timestamp"])
         return pa.table(list(columns), names=NONE_READ.schema.names)
-
-    def _run_by_spark(self, batch: BatchInput) -> StageOutput:
-        result = StageOutput()
-        observations = {node.name: Observation() for node in self._sources}
-        peeks: dict[str, Observation] = {}
-        decoded = {
-            node.name: counted(self._decoded(node, batch, self._headers), observations[node.name])
-            for node in self._sources
-        }
-        readable = {name: self._compiler.decoder(name).readable(frame) for name, frame in decoded.items()}
-        if self._parse_once:
-            # Several outlets are several queries: keep the parsed records instead of parsing them for each.
-            readable = {name: frame.persist() for name, frame in readable.items()}
-        try:
-            for output in self._compiler.first_stage_frames(self._sub, readable, peeks):
-                kind_of(output.node).collect(output.node, output.rows, self._collecting, result)
-            for name in self._unread:
-                readable[name].agg(F.count(F.lit(1))).toArrow()  # they are accounted for by a query
-            result.peeks = self._seen(peeks)
-            result.accounts = {name: account_of(observation) for name, observation in observations.items()}
-        finally:
-            if self._parse_once:
-                for frame in readable.values():
-                    frame.unpersist()
-        return result
 
     def warm_up(self) -> None:
         """Run a batch of one record without a value, which changes nothing.
@@ -218,18 +189,14 @@ class SubTopologyRunner:
         if rows is not None:
             result.emissions = [self.emissions.of_columns(sink, made) for sink, made in rows]
             return result
-        peeks: dict[str, Observation] = {}
-        for output in self._compiler.frames_behind(self._sub, found.node, found.rows, peeks):
-            kind_of(output.node).collect(output.node, output.rows, self._collecting, result)
-        result.peeks = self._seen(peeks)
+        kind_of(found.node).learn(found.node, found.rows, self._compiler.known)
+        outputs = partial(self._compiler.frames_behind, self._sub, found.node)
+        self.by_spark.behind(found.node.name, found.rows, outputs, result)
         return result
 
     def fork_path_between(self, source: str, name: str) -> tuple[int, ...] | None:
         """What the way from one node to another adds to a row's ELEMENT; None where no places are kept."""
         return fork_path_between(self._sub, source, name) if self._keeps_order else None
-
-    def _seen(self, peeks: Mapping[str, Observation]) -> list[Seen]:
-        return [seen(node, peeks[node.name]) for node in self._peeks if node.name in peeks]
 
     def again(
         self, node: AggregateNode, batch: BatchInput, since: Mapping[int, int], behind: StageInput | None = None
@@ -237,7 +204,7 @@ class SubTopologyRunner:
         """The stage of one aggregate of sessions once more, with the stream time of each partition before it."""
         rows = self._rows_for(node, batch, behind, headers=False)
         state = self._compiler.aggregate(node.name)
-        table = self._compiler.partial_aggregates(node, rows, Observation(), since).toArrow()
+        table = self._compiler.partial_aggregates(node, rows, Observed(), since).toArrow()
         return store_batch_of(node, table, [column.name for column in state.columns])
 
     def late(
@@ -267,7 +234,7 @@ class SubTopologyRunner:
     def _rows_for(self, node: AggregateNode, batch: BatchInput, behind: StageInput | None, headers: bool) -> DataFrame:
         """The rows that the aggregate takes of the batch, or of what stands behind a join, a dedupe or a toStream."""
         if behind is not None:
-            output_frames = self._compiler.frames_behind(self._sub, behind.node, behind.rows)
+            output_frames = self._compiler.frames_behind(self._sub, behind.node, self._compiler.frame(behind.rows))
         else:
             readable = {
                 each.name: self._compiler.decoder(each.name).readable(self._decoded(each, batch, headers))
@@ -288,11 +255,12 @@ class SubTopologyRunner:
             if node.windows is None or not node.windows.only_final:
                 rows = rows.in_order_of_times()
             table = table_rows(rows.keys, rows.partitions, rows.timestamps, rows.columns, rows.windows, rows.gone)
-            peeks: dict[str, Observation] = {}
-            for output in self._compiler.table_frames(self._sub, name, table, peeks):
-                if output.node not in direct:
-                    kind_of(output.node).collect(output.node, output.rows, self._collecting, result)
-            result.peeks = self._seen(peeks)
+
+            def outputs(rows: DataFrame, peeks: dict[str, Observed], is_whole: bool) -> list[OutputFrame]:
+                found = self._compiler.table_frames(self._sub, name, rows, peeks, is_whole)
+                return [each for each in found if each.node not in direct]
+
+            self.by_spark.behind(name, table, outputs, result)
         return result
 
     def broken(self, source: str, batch: BatchInput) -> pa.Table:
@@ -317,8 +285,6 @@ class SubTopologyRunner:
         assert batch.records is not None
         return batch.records_of(node)
 
-    def _decoded(
-        self, node: SourceNode | TableSourceNode | RepartitionSourceNode, batch: BatchInput, headers: bool
-    ) -> DataFrame:
+    def _decoded(self, node: FromTopicNode, batch: BatchInput, headers: bool) -> DataFrame:
         decoder = self._compiler.decoder(node.name)
         return decoder.decode(self._reader.read(node, batch, decoder.wanted(headers)))

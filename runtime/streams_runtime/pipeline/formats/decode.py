@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 import orjson
-from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StructType, TimestampType
@@ -28,7 +28,7 @@ from streams_runtime.pipeline.formats.json_read import JsonReader, json_reader
 from streams_runtime.pipeline.formats.registered_format import RegisteredFormat
 from streams_runtime.pipeline.formats.spark_formats import content, is_broken, is_null, parsed
 from streams_runtime.pipeline.kafka_scan import FIELDS, READ, Wanted
-from streams_runtime.pipeline.spark.observed import observed
+from streams_runtime.pipeline.spark.observed import Observed
 from streams_runtime.pipeline.spark.refused_expressions import refusing
 from streams_runtime.topology.nodes.source_and_sink_nodes import Format
 
@@ -215,9 +215,9 @@ def _unless_time(milliseconds: Column) -> Column:
     return F.when(~_is_time(milliseconds), milliseconds)
 
 
-def counted(decoded: DataFrame, observation: Observation) -> DataFrame:
-    """The same records; the first query that runs over them leaves an account in `observation`."""
-    return decoded.observe(observation, _account())
+def counted(decoded: DataFrame, account: Observed) -> DataFrame:
+    """The same records; a query over them leaves an account of them (`account_of`)."""
+    return account.on(decoded, _account())
 
 
 @cache
@@ -230,9 +230,9 @@ def _account() -> Column:
     return F.expr(f"to_json(struct({fields}))").alias(_ACCOUNT)
 
 
-def account_of(observation: Observation) -> Account:
-    """Read the account; blocks until the query over the counted records has ended."""
-    found = orjson.loads(observed(observation, _ACCOUNT))
+def account_of(account: Observed) -> Account:
+    """The account that the last query over the counted records has left."""
+    found = orjson.loads(account[_ACCOUNT])
     record = None
     if (first := found.get("first")) is not None:
         key, value = (None if each is None else b64decode(each) for each in map(first.get, (_RAW_KEY, _RAW_VALUE)))

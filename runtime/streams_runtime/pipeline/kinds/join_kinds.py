@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from streams_runtime.batch.columns import ID, MATCH, OUT_TIME, RECORD
@@ -11,8 +11,10 @@ from streams_runtime.batch.stage import StageInput, StageOutput
 from streams_runtime.pipeline.formats.spark_formats import format_of
 from streams_runtime.pipeline.kinds.spark_kind import Collecting, LeavingKind, SparkKind
 from streams_runtime.pipeline.known import Known
+from streams_runtime.pipeline.spark.observed import Observed
 from streams_runtime.pipeline.spark.refused_expressions import refusing
-from streams_runtime.pipeline.stage_frames import Frames, StageFrames
+from streams_runtime.pipeline.stages.asked_query import Answer, Query
+from streams_runtime.pipeline.stages.stage_frames import Frames, StageFrames
 from streams_runtime.pipeline.steps.stream_join_frames import (
     both_sides,
     check_stream_join,
@@ -43,18 +45,23 @@ class JoinKind(SparkKind[JoinNode]):
         """The records, with what each looks up."""
         stage.leave(node, with_lookup(node, given[node.input]))
 
-    def collect(self, node: JoinNode, rows: DataFrame, collecting: Collecting, result: StageOutput) -> None:
+    def query(self, node: JoinNode, rows: DataFrame, collecting: Collecting) -> Query:
         """The usable records."""
-        dropped = Observation()
-        usable = taken(node, rows.drop(RECORD), dropped)
-        result.inputs.append(StageInput(node, usable.toArrow()))
-        result.dropped += left_out(node, dropped)
+        dropped = Observed()
+        return Query(taken(node, rows.drop(RECORD), dropped), {"dropped": dropped})
 
-    def behind(self, node: JoinNode, rows: pa.Table, known: Known) -> DataFrame:
+    def collect(self, node: JoinNode, answer: Answer, collecting: Collecting, result: StageOutput) -> None:
+        """Records that go on to the store."""
+        result.inputs.append(StageInput(node, answer.rows))
+        result.dropped += left_out(node, answer.notes["dropped"])
+
+    def learn(self, node: JoinNode, rows: pa.Table, known: Known) -> None:
+        """The schemas that the table's rows were written with."""
+        known.learn(known.decoders[node.table].value, rows[MATCH])
+
+    def behind(self, node: JoinNode, rows: DataFrame, known: Known) -> DataFrame:
         """The join's result over records with what the table holds beside them (MATCH)."""
-        table = known.decoders[node.table].value
-        known.learn(table, rows[MATCH])
-        return joined(node, known.frame(rows), table)
+        return joined(node, rows, known.decoders[node.table].value)
 
 
 class StreamJoinKind(SparkKind[StreamJoinNode]):
@@ -76,14 +83,14 @@ class StreamJoinKind(SparkKind[StreamJoinNode]):
             if name in given:
                 stage.leave(node, one_side(given[name], side, stage.keeps_order))
 
-    def collect(self, node: StreamJoinNode, rows: DataFrame, collecting: Collecting, result: StageOutput) -> None:
+    def collect(self, node: StreamJoinNode, answer: Answer, collecting: Collecting, result: StageOutput) -> None:
         """The records, values as JSON."""
-        result.inputs.append(StageInput(node, rows.toArrow()))
+        result.inputs.append(StageInput(node, answer.rows))
 
-    def behind(self, node: StreamJoinNode, rows: pa.Table, known: Known) -> DataFrame:
+    def behind(self, node: StreamJoinNode, rows: DataFrame, known: Known) -> DataFrame:
         """The results as columns again."""
         left, right = (side_format(known.outputs[name]) for name in node.inputs)
-        return joined_streams(node, known.frame(rows), left, right)
+        return joined_streams(node, rows, left, right)
 
 
 class DedupeKind(LeavingKind[DedupeNode]):
@@ -98,9 +105,13 @@ class DedupeKind(LeavingKind[DedupeNode]):
             format_of(_with_ids(node, rows).schema[ID].dataType)
         return rows.drop(RECORD)
 
-    def collect(self, node: DedupeNode, rows: DataFrame, collecting: Collecting, result: StageOutput) -> None:
+    def query(self, node: DedupeNode, rows: DataFrame, collecting: Collecting) -> Query:
         """The records, each with its id and its time."""
-        result.inputs.append(StageInput(node, _with_ids(node, rows).toArrow()))
+        return Query(_with_ids(node, rows))
+
+    def collect(self, node: DedupeNode, answer: Answer, collecting: Collecting, result: StageOutput) -> None:
+        """Records that go on to the store."""
+        result.inputs.append(StageInput(node, answer.rows))
 
 
 def _with_ids(node: DedupeNode, rows: DataFrame) -> DataFrame:

@@ -18,7 +18,8 @@ from streams_runtime.pipeline.formats.spark_formats import format_of
 from streams_runtime.pipeline.kinds.spark_kind import Collecting, S, SparkKind
 from streams_runtime.pipeline.known import Known
 from streams_runtime.pipeline.spark.refused_expressions import all_refused, expect_type, refusing
-from streams_runtime.pipeline.stage_frames import Frames, StageFrames
+from streams_runtime.pipeline.stages.asked_query import Answer
+from streams_runtime.pipeline.stages.stage_frames import Frames, StageFrames
 from streams_runtime.pipeline.steps.merge_frames import in_order, merged, numbered
 from streams_runtime.pipeline.steps.transformed_rows import check_select, transformed
 from streams_runtime.pipeline.topology_traits import Traits
@@ -160,11 +161,11 @@ class MergeKind(SparkKind[MergeNode]):
 
     def analysed(self, node: MergeNode, known: Known) -> DataFrame:
         """The columns that all inputs have."""
-        return _merged(node, known.outputs, known.traits)
+        return _merged(node, known.outputs, known.traits, is_whole=False)
 
     def take(self, node: MergeNode, given: Frames, stage: StageFrames) -> None:
         """All inputs are there."""
-        stage.given[node.name] = _merged(node, given, stage.traits)
+        stage.given[node.name] = _merged(node, given, stage.traits, stage.is_whole)
 
     def take_some(self, node: MergeNode, given: Frames, stage: StageFrames) -> None:
         """Each input as it comes."""
@@ -172,13 +173,13 @@ class MergeKind(SparkKind[MergeNode]):
             if name in given:
                 stage.leave(node, given[name].drop(RECORD))
 
-    def collect(self, node: MergeNode, rows: DataFrame, collecting: Collecting, result: StageOutput) -> None:
+    def collect(self, node: MergeNode, answer: Answer, collecting: Collecting, result: StageOutput) -> None:
         """The rows of one of the inputs."""
-        result.inputs.append(StageInput(node, rows.toArrow()))
+        result.inputs.append(StageInput(node, answer.rows))
 
 
-def _merged(node: MergeNode, given: Frames, traits: Traits) -> DataFrame:
+def _merged(node: MergeNode, given: Frames, traits: Traits, is_whole: bool) -> DataFrame:
     if node.name in traits.reunions:
         branches = numbered({name: given[name] for name in traits.reunions[node.name]})
-        return in_order(merged(node, [branches[name] for name in node.merged]))
-    return merged(node, [given[name] for name in node.merged])
+        return in_order(merged(node, [branches[name] for name in node.merged], is_whole), is_whole)
+    return merged(node, [given[name] for name in node.merged], is_whole)

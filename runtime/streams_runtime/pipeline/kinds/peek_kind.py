@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from functools import partial
 
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import NumericType
 
 from streams_runtime.batch.stage import StageOutput
 from streams_runtime.pipeline.kinds.passing_kinds import Checks, PassingKind
 from streams_runtime.pipeline.kinds.spark_kind import Collecting
+from streams_runtime.pipeline.spark.observed import Observed
 from streams_runtime.pipeline.spark.refused_expressions import expect_type
-from streams_runtime.pipeline.stage_frames import Frames, StageFrames
+from streams_runtime.pipeline.stages.asked_query import Answer, Query
+from streams_runtime.pipeline.stages.stage_frames import Frames, StageFrames
 from streams_runtime.pipeline.steps.peek_observations import watched
 from streams_runtime.topology.nodes.stream_nodes import PeekNode
 
@@ -38,12 +40,15 @@ class PeekKind(PassingKind[PeekNode]):
         """Where nothing follows that would ask for the rows, they leave Spark here, so that they are seen."""
         rows = given[node.input]
         if stage.peeks is not None:
-            stage.peeks[node.name] = Observation()
+            stage.peeks[node.name] = Observed()
             rows = watched(node, rows, stage.peeks[node.name])
         stage.given[node.name] = rows
         if not stage.sub.leads_out(node.name):
             stage.leave(node, rows)
 
-    def collect(self, node: PeekNode, rows: DataFrame, collecting: Collecting, result: StageOutput) -> None:
-        """Nothing becomes of the rows: what the peek shows is observed by a query over them."""
-        rows.agg(F.count(F.lit(1))).toArrow()
+    def query(self, node: PeekNode, rows: DataFrame, collecting: Collecting) -> Query:
+        """None of the rows: what the peek shows is observed by a query over them."""
+        return Query(rows.agg(F.count(F.lit(1))))
+
+    def collect(self, node: PeekNode, answer: Answer, collecting: Collecting, result: StageOutput) -> None:
+        """Nothing becomes of the rows."""

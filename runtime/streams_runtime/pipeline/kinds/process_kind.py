@@ -12,6 +12,7 @@ from streams_runtime.errors import InvalidApplicationException
 from streams_runtime.pipeline.kinds.spark_kind import Collecting, LeavingKind
 from streams_runtime.pipeline.known import Known
 from streams_runtime.pipeline.spark.refused_expressions import refusing
+from streams_runtime.pipeline.stages.asked_query import Answer, Query
 from streams_runtime.pipeline.windowing.record_ordinals import no_element
 from streams_runtime.state.processor_class import processor_class_mistakes
 from streams_runtime.topology.nodes.process_node import ProcessNode
@@ -38,6 +39,10 @@ class ProcessKind(LeavingKind[ProcessNode]):
         found = ordered.withColumn(ELEMENT, no_element())
         return found.withColumn(BRANCH, F.lit(None).cast("int")) if node.outputs else found
 
-    def collect(self, node: ProcessNode, rows: DataFrame, collecting: Collecting, result: StageOutput) -> None:
+    def query(self, node: ProcessNode, rows: DataFrame, collecting: Collecting) -> Query:
         """The records."""
-        result.inputs.append(StageInput(node, rows.drop(RECORD).toArrow()))
+        return Query(rows.drop(RECORD))
+
+    def collect(self, node: ProcessNode, answer: Answer, collecting: Collecting, result: StageOutput) -> None:
+        """Records that go on to the processor."""
+        result.inputs.append(StageInput(node, answer.rows))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from streams_runtime.batch.columns import ORDINAL, further
@@ -13,7 +13,8 @@ from streams_runtime.pipeline.kinds.spark_kind import Collecting, LeavingKind
 from streams_runtime.pipeline.kinds.table_kinds import kept_as_table
 from streams_runtime.pipeline.known import Known
 from streams_runtime.pipeline.spark.frames import with_nulls_allowed
-from streams_runtime.pipeline.spark.observed import observed
+from streams_runtime.pipeline.spark.observed import Observed
+from streams_runtime.pipeline.stages.asked_query import Answer, Query
 from streams_runtime.pipeline.steps.aggregate_columns import check_aggregates, sums_of_doubles
 from streams_runtime.pipeline.steps.partial_aggregates import partial_aggregates
 from streams_runtime.pipeline.steps.reduce_lambda import bind_reductions
@@ -38,7 +39,7 @@ class AggregateKind(LeavingKind[AggregateNode]):
         state = AggregateState(node.aggregates, merges, sums_of_doubles(node.aggregates, rows))
         check_aggregates(state, rows)
         known.aggregates[node.name] = state
-        schema = to_arrow_schema(partial_aggregates(known.traits, state, node, rows, Observation()).schema)
+        schema = to_arrow_schema(partial_aggregates(known.traits, state, node, rows, Observed()).schema)
         state.bind(schema)
         bind_reductions(known.spark, state, per_update)
         empty = schema.empty_table()
@@ -48,15 +49,19 @@ class AggregateKind(LeavingKind[AggregateNode]):
         found = known.frame(table_rows(empty["_key"], empty["_partition"], nothing, finished, windows))
         return kept_as_table(node, f"{node.path}.aggregate", found, known) if per_update else found
 
-    def collect(self, node: AggregateNode, rows: DataFrame, collecting: Collecting, result: StageOutput) -> None:
-        """A batch for the store: what the rows add to each key, or each row by itself where every change counts."""
-        known, dropped, late = collecting.known, Observation(), Observation()
+    def query(self, node: AggregateNode, rows: DataFrame, collecting: Collecting) -> Query:
+        """What the rows add to each key, or each row by itself where every change counts."""
+        known, dropped, late = collecting.known, Observed(), Observed()
         usable = taken(node, rows, dropped)
-        state = known.aggregates[node.name]
-        table = with_nulls_allowed(partial_aggregates(known.traits, state, node, usable, late)).toArrow()
-        result.dropped += left_out(node, dropped)
-        result.late[node.name] += observed(late, "late") if isinstance(node.windows, TimeWindows) else 0
-        names = [column.name for column in state.columns]
+        partials = partial_aggregates(known.traits, known.aggregates[node.name], node, usable, late)
+        return Query(with_nulls_allowed(partials), {"dropped": dropped, "late": late})
+
+    def collect(self, node: AggregateNode, answer: Answer, collecting: Collecting, result: StageOutput) -> None:
+        """A batch for the store."""
+        known, notes = collecting.known, answer.notes
+        result.dropped += left_out(node, notes["dropped"])
+        result.late[node.name] += notes["late"]["late"] if isinstance(node.windows, TimeWindows) else 0
+        names = [column.name for column in known.aggregates[node.name].columns]
         if node.name in known.traits.per_update:
-            names += [*ORDINAL, *further(usable.columns), "_headers"]
-        result.store_batches.append(store_batch_of(node, table, names))
+            names += [*ORDINAL, *further(answer.rows.column_names), "_headers"]
+        result.store_batches.append(store_batch_of(node, answer.rows, names))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType, IntegralType, StringType, StructType
 
 from streams_runtime.api.steps.format_names import REGISTERED
@@ -17,7 +17,9 @@ from streams_runtime.pipeline.formats.registered_format import RegisteredWriter
 from streams_runtime.pipeline.kinds.spark_kind import Collecting, LeavingKind
 from streams_runtime.pipeline.known import Known
 from streams_runtime.pipeline.spark.frames import value_columns
+from streams_runtime.pipeline.spark.observed import Observed
 from streams_runtime.pipeline.spark.refused_expressions import expect_type, refusing
+from streams_runtime.pipeline.stages.asked_query import Answer, Query
 from streams_runtime.pipeline.steps.usable_rows import left_out, taken
 from streams_runtime.pipeline.steps.written_rows import sink_format, written
 from streams_runtime.topology.nodes.source_and_sink_nodes import Format, RepartitionSinkNode, SinkNode
@@ -55,9 +57,13 @@ class SinkKind(LeavingKind[SinkNode]):
             known.registered[node.name, "value"] = _writer(node, "value", node.value, columns)
         return written(rows, sink_format(node, rows), node.topic_by, node.partition_by)
 
-    def collect(self, node: SinkNode, rows: DataFrame, collecting: Collecting, result: StageOutput) -> None:
+    def query(self, node: SinkNode, rows: DataFrame, collecting: Collecting) -> Query:
+        """The rows as they are written."""
+        return Query(collecting.emissions.written(node, rows))
+
+    def collect(self, node: SinkNode, answer: Answer, collecting: Collecting, result: StageOutput) -> None:
         """Records for the topic."""
-        result.emissions.append(collecting.emission_of(node, rows))
+        result.emissions.append(collecting.emissions.of_written(node, answer.rows))
 
 
 class RepartitionSinkKind(LeavingKind[RepartitionSinkNode]):
@@ -71,12 +77,15 @@ class RepartitionSinkKind(LeavingKind[RepartitionSinkNode]):
         _check_partition(node.partition_by, rows, f"{node.path}.repartition.partitionBy")
         return written(rows, "json", partition_by=node.partition_by)
 
-    def collect(self, node: RepartitionSinkNode, rows: DataFrame, collecting: Collecting, result: StageOutput) -> None:
-        """Records for the topic, of the usable rows."""
-        dropped = Observation()
-        usable = taken(node, rows, dropped)
-        result.emissions.append(collecting.emission_of(node, usable))
-        result.dropped += left_out(node, dropped)
+    def query(self, node: RepartitionSinkNode, rows: DataFrame, collecting: Collecting) -> Query:
+        """The usable rows as they are written."""
+        dropped = Observed()
+        return Query(collecting.emissions.written(node, taken(node, rows, dropped)), {"dropped": dropped})
+
+    def collect(self, node: RepartitionSinkNode, answer: Answer, collecting: Collecting, result: StageOutput) -> None:
+        """Records for the topic."""
+        result.emissions.append(collecting.emissions.of_written(node, answer.rows))
+        result.dropped += left_out(node, answer.notes["dropped"])
 
 
 def _writer(node: SinkNode, part: str, format: Format, kind: DataType) -> RegisteredWriter:

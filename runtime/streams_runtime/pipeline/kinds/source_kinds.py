@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
@@ -14,7 +16,8 @@ from streams_runtime.pipeline.kinds.spark_kind import Collecting, SparkKind
 from streams_runtime.pipeline.known import Known
 from streams_runtime.pipeline.spark.frames import value_columns
 from streams_runtime.pipeline.spark.refused_expressions import refusing
-from streams_runtime.pipeline.stage_frames import StageFrames
+from streams_runtime.pipeline.stages.asked_query import Answer, Query
+from streams_runtime.pipeline.stages.stage_frames import StageFrames
 from streams_runtime.pipeline.steps.usable_rows import usable
 from streams_runtime.topology.nodes.source_and_sink_nodes import (
     Format,
@@ -45,18 +48,22 @@ class TableSourceKind(SparkKind[TableSourceNode]):
         stage.leave(node, rows)
         stage.given[node.name] = rows.where(usable(node))
 
-    def collect(self, node: TableSourceNode, rows: DataFrame, collecting: Collecting, result: StageOutput) -> None:
-        """A batch for the store; keys and values are the record's own bytes."""
-        beside = [*ORDINAL, *further(rows.columns), *(["_headers"] if collecting.headers else [])]
-        table = rows.selectExpr(
+    def query(self, node: TableSourceNode, rows: DataFrame, collecting: Collecting) -> Query:
+        """Keys and values are the record's own bytes."""
+        found = rows.selectExpr(
             "_partition",
             f"case when _key is not null then {RECORD}.key end {OUT_KEY}",
             f"unix_millis({RECORD}.timestamp) {OUT_TIME}",
             f"{RECORD}.value {OUT_VALUE}",
-            *beside,
-        ).toArrow()
-        result.store_batches.append(store_batch_of(node, table, [OUT_VALUE, *beside]))
-        result.dropped[node.name, DropReason.NULL_KEY] += table[OUT_KEY].null_count
+            *_beside(rows.columns, collecting),
+        )
+        return Query(found)
+
+    def collect(self, node: TableSourceNode, answer: Answer, collecting: Collecting, result: StageOutput) -> None:
+        """A batch for the store."""
+        names = [OUT_VALUE, *_beside(answer.rows.column_names, collecting)]
+        result.store_batches.append(store_batch_of(node, answer.rows, names))
+        result.dropped[node.name, DropReason.NULL_KEY] += answer.rows[OUT_KEY].null_count
 
 
 class RepartitionSourceKind(SparkKind[RepartitionSourceNode]):
@@ -79,13 +86,18 @@ class RepartitionSourceKind(SparkKind[RepartitionSourceNode]):
         if node.raw:
             stage.leave(node, stage.given[node.name])
 
-    def collect(
-        self, node: RepartitionSourceNode, rows: DataFrame, collecting: Collecting, result: StageOutput
-    ) -> None:
-        """Bytes for the store side of a join by a foreign key."""
+    def query(self, node: RepartitionSourceNode, rows: DataFrame, collecting: Collecting) -> Query:
+        """Keys and values as bytes, with their places."""
         raw = (f"_key {OUT_KEY}", f"{VALUE} {OUT_VALUE}", f"unix_millis(_timestamp) {OUT_TIME}")
-        ordinal = (*ORDINAL, *further(rows.columns))
-        result.arrived[node.name] = rows.selectExpr("_partition", *raw, *ordinal).toArrow()
+        return Query(rows.selectExpr("_partition", *raw, *ORDINAL, *further(rows.columns)))
+
+    def collect(self, node: RepartitionSourceNode, answer: Answer, collecting: Collecting, result: StageOutput) -> None:
+        """Bytes for the store side of a join by a foreign key."""
+        result.arrived[node.name] = answer.rows
+
+
+def _beside(columns: Iterable[str], collecting: Collecting) -> list[str]:
+    return [*ORDINAL, *further(columns), *(["_headers"] if collecting.headers else [])]
 
 
 def _read(node: SourceNode | TableSourceNode, known: Known, keep_record: bool) -> DataFrame:

@@ -1,24 +1,26 @@
 """The contract of a kind's Spark side: its analysis over no records, its part of a stage, and what its rows become.
 
-A kind computes nothing by itself before `collect`: until then it only says which frame comes of which. What its rows
-meet in stores is the matter of its other side (processors.contract).
+A kind computes nothing by itself: it says which frame comes of which, what is asked of the last of them, and what
+becomes of the answer. What its rows meet in stores is the matter of its other side (processors.contract).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from streams_runtime.batch.stage import Emission, StageOutput
+from streams_runtime.batch.stage import StageOutput
 from streams_runtime.pipeline.known import Known
-from streams_runtime.pipeline.stage_frames import Frames, StageFrames
+from streams_runtime.pipeline.stages.asked_query import Answer, Query
+from streams_runtime.pipeline.stages.stage_frames import Frames, StageFrames
 from streams_runtime.topology.nodes.plan_node import PlanNode, StepNode
-from streams_runtime.topology.nodes.source_and_sink_nodes import RepartitionSinkNode, SinkNode
+
+if TYPE_CHECKING:
+    from streams_runtime.pipeline.emissions import Emissions
 
 N = TypeVar("N", bound=PlanNode)
 S = TypeVar("S", bound=StepNode)
@@ -26,10 +28,13 @@ S = TypeVar("S", bound=StepNode)
 
 @dataclass(frozen=True, slots=True)
 class Collecting:
-    """What `collect` needs beside rows. `headers`: whether something of the sub-topology wants records' headers."""
+    """What a kind needs beside rows to ask for them and to make something of them.
+
+    `headers`: whether something of the sub-topology wants records' headers.
+    """
 
     known: Known
-    emission_of: Callable[[SinkNode | RepartitionSinkNode, DataFrame], Emission]
+    emissions: Emissions
     headers: bool
 
 
@@ -59,12 +64,19 @@ class SparkKind(ABC, Generic[N]):
     def take_some(self, node: N, given: Frames, stage: StageFrames) -> None:
         """Some of them have: of a node that takes its records in several stages."""
 
-    def behind(self, node: N, rows: pa.Table, known: Known) -> DataFrame:
-        """The rows that the stage behind the node begins with, of those that its store side passes on."""
-        return known.frame(rows)
+    def learn(self, node: N, rows: pa.Table, known: Known) -> None:
+        """Have at hand what `behind` needs to know of rows that the store side passes on."""
 
-    def collect(self, node: N, rows: DataFrame, collecting: Collecting, result: StageOutput) -> None:
-        """Compute the rows that have left Spark at the node, and put what it makes of them into `result`."""
+    def behind(self, node: N, rows: DataFrame, known: Known) -> DataFrame:
+        """The rows that the stage behind the node begins with, of those that its store side passes on."""
+        return rows
+
+    def query(self, node: N, rows: DataFrame, collecting: Collecting) -> Query:
+        """What is asked of the rows that leave Spark at the node."""
+        return Query(rows)
+
+    def collect(self, node: N, answer: Answer, collecting: Collecting, result: StageOutput) -> None:
+        """Put into `result` what the node makes of the answer."""
         raise TypeError(f"rows do not leave Spark at a {type(node).__name__}")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -14,6 +13,7 @@ from streams_runtime.pipeline.kinds.spark_kind import Collecting, LeavingKind
 from streams_runtime.pipeline.known import Known
 from streams_runtime.pipeline.spark.frames import value_columns
 from streams_runtime.pipeline.spark.refused_expressions import refusing
+from streams_runtime.pipeline.stages.asked_query import Answer, Query
 from streams_runtime.pipeline.windowing.record_ordinals import ordinal_columns
 from streams_runtime.topology.nodes.source_and_sink_nodes import Format
 from streams_runtime.topology.nodes.suppress_node import SuppressNode
@@ -34,13 +34,17 @@ class SuppressKind(LeavingKind[SuppressNode]):
             _changes_that_went_on(rows.select(_as_json(rows).alias(OUT_VALUE)), _format_of(rows))
         return rows
 
-    def collect(self, node: SuppressNode, rows: DataFrame, collecting: Collecting, result: StageOutput) -> None:
+    def query(self, node: SuppressNode, rows: DataFrame, collecting: Collecting) -> Query:
         """The changes, values as JSON."""
-        result.inputs.append(StageInput(node, _waiting(rows).toArrow()))
+        return Query(_waiting(rows))
 
-    def behind(self, node: SuppressNode, rows: pa.Table, known: Known) -> DataFrame:
+    def collect(self, node: SuppressNode, answer: Answer, collecting: Collecting, result: StageOutput) -> None:
+        """Changes that go on to the store."""
+        result.inputs.append(StageInput(node, answer.rows))
+
+    def behind(self, node: SuppressNode, rows: DataFrame, known: Known) -> DataFrame:
         """Those that go on, as columns again."""
-        return _changes_that_went_on(known.frame(rows), _format_of(known.outputs[node.name]))
+        return _changes_that_went_on(rows, _format_of(known.outputs[node.name]))
 
 
 def _format_of(changes: DataFrame) -> Format:

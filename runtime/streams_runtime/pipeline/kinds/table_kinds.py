@@ -14,10 +14,11 @@ from streams_runtime.batch.stage import StageOutput, store_batch_of
 from streams_runtime.pipeline.kinds.spark_kind import Collecting, SparkKind
 from streams_runtime.pipeline.known import Known
 from streams_runtime.pipeline.spark.refused_expressions import refusing
-from streams_runtime.pipeline.stage_frames import Frames, StageFrames
+from streams_runtime.pipeline.stages.asked_query import Answer, Query
+from streams_runtime.pipeline.stages.stage_frames import Frames, StageFrames
 from streams_runtime.pipeline.steps.foreign_key_frames import check_foreign_key_join
 from streams_runtime.pipeline.steps.table_rows import check_table_join
-from streams_runtime.pipeline.steps.to_table_rows import decoder_of_rows, kept_rows
+from streams_runtime.pipeline.steps.to_table_rows import decoder_of_rows, kept_rows, with_keys_as_bytes
 from streams_runtime.pipeline.steps.usable_rows import usable
 from streams_runtime.pipeline.steps.written_rows import written
 from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode, ResponseNode, SubscribeNode
@@ -40,9 +41,13 @@ class ToTableKind(SparkKind[ToTableNode]):
         if node.name not in stage.traits.over_changes:
             stage.given[node.name] = given[node.input].where(usable(node))
 
-    def collect(self, node: ToTableNode, rows: DataFrame, collecting: Collecting, result: StageOutput) -> None:
+    def query(self, node: ToTableNode, rows: DataFrame, collecting: Collecting) -> Query:
+        """Keys and values, with their places."""
+        return Query(kept_rows(rows, collecting.headers))
+
+    def collect(self, node: ToTableNode, answer: Answer, collecting: Collecting, result: StageOutput) -> None:
         """A batch for the store: keys and values as bytes, with their places."""
-        table = kept_rows(rows, collecting.headers)
+        table = with_keys_as_bytes(answer.rows)
         result.dropped[node.name, DropReason.NULL_KEY] += table[OUT_KEY].null_count
         names = [name for name in table.column_names if name not in ("_partition", OUT_KEY, OUT_TIME)]
         result.store_batches.append(store_batch_of(node, table, names))

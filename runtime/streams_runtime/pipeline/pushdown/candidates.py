@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructField, StructType, TimestampType
@@ -17,8 +17,9 @@ from streams_runtime.pipeline.pushdown.scan_plan import plan_of, row_plan_of
 from streams_runtime.pipeline.pushdown.single_rows import row_stage_of, table_stage_of
 from streams_runtime.pipeline.pushdown.taken_over import TakenOver, ToAggregate, ToMatch, ToTable
 from streams_runtime.pipeline.spark.frames import value_columns
-from streams_runtime.pipeline.stage_frames import OutputFrame
-from streams_runtime.pipeline.stage_outputs import output_frames
+from streams_runtime.pipeline.spark.observed import Observed
+from streams_runtime.pipeline.stages.stage_frames import OutputFrame
+from streams_runtime.pipeline.stages.stage_outputs import output_frames
 from streams_runtime.pipeline.steps.partial_aggregates import partial_aggregates
 from streams_runtime.pipeline.steps.table_join_frames import result_columns
 from streams_runtime.pipeline.steps.written_rows import sink_format
@@ -108,7 +109,7 @@ class Candidates:
         stage = None if plan is None else stage_of(plan, decoder.key.name, decoder.json, node.windows)
         if stage is None:
             return None
-        partials = partial_aggregates(self._traits, state, node, rows, Observation())
+        partials = partial_aggregates(self._traits, state, node, rows, Observed())
         columns = [column.name for column in state.columns]
         return ToAggregate(source, node, stage, to_arrow_schema(partials.schema), columns)
 

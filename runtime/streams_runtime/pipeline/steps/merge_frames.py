@@ -14,8 +14,8 @@ from streams_runtime.pipeline.windowing.record_ordinals import no_element
 from streams_runtime.topology.nodes.step_nodes import MergeNode
 
 
-def merged(node: MergeNode, frames: Sequence[DataFrame]) -> DataFrame:
-    """All rows of all inputs.
+def merged(node: MergeNode, frames: Sequence[DataFrame], is_whole: bool) -> DataFrame:
+    """All rows of all inputs. `is_whole`: in one partition of Spark's, as those of each input are.
 
     Raises:
         InvalidApplicationException: they have different columns, or keys of different types.
@@ -30,10 +30,10 @@ def merged(node: MergeNode, frames: Sequence[DataFrame]) -> DataFrame:
             remedy = "give both the same columns with a select (and the same type of key with a keyBy)"
             raise InvalidApplicationException([Mistake(f"{node.path}.merge", found, remedy)])
         together = together.drop(RECORD).unionByName(other.drop(RECORD))
-    return together
+    return together.coalesce(1) if is_whole else together
 
 
-def in_order(frame: DataFrame) -> DataFrame:
+def in_order(frame: DataFrame, is_whole: bool) -> DataFrame:
     """The rows of each topic's partition in the order in which their records came, whichever ways they have gone.
 
     What became of one record on several ways comes in the order of the ways.
@@ -43,9 +43,10 @@ def in_order(frame: DataFrame) -> DataFrame:
         order[0:1] = [FROM_TOPIC, FROM_OFFSET]
     if ORDER_TIME in frame.columns:
         order_by = [ORDER_TIME, *([] if FROM_TOPIC in frame.columns else ["_topic"]), *order]
-        return frame.repartition("_partition").sortWithinPartitions("_partition", *order_by).drop(FORK)
+        rows = frame if is_whole else frame.repartition("_partition")
+        return rows.sortWithinPartitions("_partition", *order_by).drop(FORK)
     topic = FROM_TOPIC if FROM_TOPIC in frame.columns else "_topic"
-    rows = frame.repartition(topic, "_partition")
+    rows = frame if is_whole else frame.repartition(topic, "_partition")
     return rows.sortWithinPartitions(topic, "_partition", *order).drop(FORK)
 
 

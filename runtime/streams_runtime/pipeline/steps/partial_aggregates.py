@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from streams_runtime.batch.columns import FRAGMENT, ORDER, OUT_WINDOW
 from streams_runtime.batch.late_records import Missed
+from streams_runtime.pipeline.spark.observed import Observed
 from streams_runtime.pipeline.steps.aggregate_columns import partials
 from streams_runtime.pipeline.steps.per_update_rows import change_by_change
 from streams_runtime.pipeline.topology_traits import Traits
@@ -32,7 +33,7 @@ def partial_aggregates(
     state: AggregateState,
     node: AggregateNode,
     rows: DataFrame,
-    late: Observation,
+    late: Observed,
     since: Mapping[int, int] | None = None,
 ) -> DataFrame:
     """The batch's contribution to the node's state, from the rows that it takes (see aggregate_columns.partials).

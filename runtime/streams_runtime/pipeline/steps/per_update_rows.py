@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from streams_runtime.batch.columns import FRAGMENT, FROM_OFFSET, FROM_TOPIC, ORDER, ORDINAL, OUT_WINDOW, further
+from streams_runtime.pipeline.spark.observed import Observed
 from streams_runtime.pipeline.steps.aggregate_columns import partials
 from streams_runtime.pipeline.windowing.window_frames import fragment_columns, in_fragments, in_windows, one_by_one
 from streams_runtime.state.aggregates.aggregate_state import AggregateState
@@ -18,7 +19,7 @@ def change_by_change(
     path: str,
     several_topics: bool,
     windows: Windows | None = None,
-    late: Observation | None = None,
+    late: Observed | None = None,
 ) -> DataFrame:
     """What each record adds to its key, as `partials` gives it, with ORDER, the record's ordinal and its headers.
 

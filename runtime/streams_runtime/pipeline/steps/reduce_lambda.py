@@ -16,6 +16,7 @@ from streams_runtime.errors import InvalidApplicationException, Mistake
 from streams_runtime.pipeline.spark.frames import frame_of
 from streams_runtime.pipeline.spark.query_failures import expression_failed, is_spark_failure
 from streams_runtime.pipeline.spark.refused_expressions import refusing
+from streams_runtime.pipeline.stages.kept_stages import KeptStages
 from streams_runtime.state.aggregates.aggregate_state import AggregateState
 from streams_runtime.state.aggregates.record_by_record import whole
 from streams_runtime.state.aggregates.reduce_state import (
@@ -69,7 +70,7 @@ class SparkFold:
 
         `per_update`: the state after each record is wanted.
         """
-        self._spark, self._path = spark, path
+        self._spark, self._path, self._kept = spark, path, KeptStages(spark)
         of_state = from_arrow_type(state)
         kind = _sql(spark, of_state)
         add, merge = reduction.add, reduction.merge
@@ -82,19 +83,19 @@ class SparkFold:
             self._expression = (_merged_state_per_record if per_update else _merging)(reduction, merge, kind)
             columns = _listed(MERGE_STEPS, pa.struct([(DO, pa.int32()), (STATE, state), (RECORD, record)]), per_update)
         with refusing(path):
-            self._asked(pa.schema(list(columns.items())).empty_table()).schema  # noqa: B018 - analyses it
+            self._states(_frame(spark, pa.schema(list(columns.items())).empty_table())).schema  # noqa: B018 - analyses it
 
     def __call__(self, table: pa.Table) -> pa.ChunkedArray:
         try:
-            return self._asked(table).toArrow()[STATE]
+            return self._kept.answer(STATE, _whole(table), self._states)[STATE]
         except Exception as error:
             failed = expression_failed(error, self._path) if is_spark_failure(error) else None
             if failed is None:
                 raise
             raise failed from error
 
-    def _asked(self, table: pa.Table) -> DataFrame:
-        return _frame(self._spark, table).select(F.expr(self._expression).alias(STATE))
+    def _states(self, rows: DataFrame) -> DataFrame:
+        return rows.select(F.expr(self._expression).alias(STATE))
 
     def _check(self, reduction: Reduction, given: Lambda, state: DataType, kinds: Sequence[pa.DataType]) -> None:
         """The lambda gives what can stand for a state without a loss."""
@@ -190,7 +191,11 @@ def _applied(given: Lambda, kind: str, one: str, other: str) -> str:
 
 
 def _frame(spark: SparkSession, table: pa.Table) -> DataFrame:
-    return frame_of(spark, pa.table({name: whole(table[name]) for name in table.column_names}))
+    return frame_of(spark, _whole(table))
+
+
+def _whole(table: pa.Table) -> pa.Table:
+    return pa.table({name: whole(table[name]) for name in table.column_names})
 
 
 def _fits(spark: SparkSession, found: DataType, state: DataType) -> bool:

@@ -35,19 +35,24 @@ def ordinal_of(rows: DataFrame) -> list[Column]:
     return [*(F.col(name).alias(place) for name, place in where), *(F.col(name) for name in further(rows.columns))]
 
 
-def kept_rows(rows: DataFrame, headers: bool) -> pa.Table:
-    """Rows as a store keeps them: partition, key and value as bytes, time (ms), the place, and headers if wanted.
+def kept_rows(rows: DataFrame, headers: bool) -> DataFrame:
+    """Rows as a store keeps them, but for their keys: partition, key, value as bytes, time (ms), the place, and headers
+    if wanted.
 
     Keys and values are None where there are none.
     """
     beside = [*ordinal_of(rows), *([F.col("_headers")] if headers else [])]
-    table = rows.select(
+    return rows.select(
         "_partition",
         F.col("_key").alias(OUT_KEY),
         F.unix_millis("_timestamp").alias(OUT_TIME),
         F.when(~F.col(NULL_VALUE), value_of(rows.columns, "json")).cast("binary").alias(OUT_VALUE),
         *beside,
-    ).toArrow()
+    )
+
+
+def with_keys_as_bytes(table: pa.Table) -> pa.Table:
+    """Rows as a store keeps them, of `kept_rows`."""
     keys = pa.chunked_array([pa.array(encoded(table[OUT_KEY]), pa.binary())])
     return table.set_column(table.column_names.index(OUT_KEY), OUT_KEY, keys)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from functools import cache
 
-from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from streams_runtime.batch.columns import LOOKUP, NULL_VALUE
 from streams_runtime.batch.drop_reasons import DropReason
-from streams_runtime.pipeline.spark.observed import observed
+from streams_runtime.pipeline.spark.observed import Observed
 from streams_runtime.topology.nodes.aggregate_node import AggregateNode
 from streams_runtime.topology.nodes.join_node import JoinNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import RepartitionSinkNode, TableSourceNode
@@ -25,18 +25,16 @@ def usable(node: Choosy) -> Column:
     return _has_key(node) & ~F.col(NULL_VALUE) if node.needs_value else _has_key(node)
 
 
-def taken(node: Choosy, rows: DataFrame, dropped: Observation) -> DataFrame:
-    """The rows that the node takes; the first query over them leaves in `dropped` how many it does not."""
-    return rows.observe(dropped, *_left_out(node)).where(usable(node))
+def taken(node: Choosy, rows: DataFrame, dropped: Observed) -> DataFrame:
+    """The rows that the node takes; a query over them leaves in `dropped` how many it does not."""
+    return dropped.on(rows, *_left_out(node)).where(usable(node))
 
 
-def left_out(node: Choosy, dropped: Observation) -> Counter[tuple[str, str]]:
-    """How many records the node did not take, by its name and the reason; blocks until the query has ended."""
-    found: Counter[tuple[str, str]] = Counter(
-        {(node.name, DropReason.NULL_KEY): observed(dropped, DropReason.NULL_KEY)}
-    )
+def left_out(node: Choosy, dropped: Observed) -> Counter[tuple[str, str]]:
+    """How many records the node did not take, by its name and the reason."""
+    found: Counter[tuple[str, str]] = Counter({(node.name, DropReason.NULL_KEY): dropped[DropReason.NULL_KEY]})
     if node.needs_value:  # each number costs calls into the JVM
-        found[node.name, DropReason.NULL_VALUE] = observed(dropped, DropReason.NULL_VALUE)
+        found[node.name, DropReason.NULL_VALUE] = dropped[DropReason.NULL_VALUE]
     return found
 
 

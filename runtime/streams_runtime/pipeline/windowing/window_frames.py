@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Observation, Window, WindowSpec
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
 from streams_runtime.batch.columns import (
@@ -28,6 +28,7 @@ from streams_runtime.batch.columns import (
 )
 from streams_runtime.batch.late_records import Missed, sure_age
 from streams_runtime.pipeline.spark.frames import frame_of
+from streams_runtime.pipeline.spark.observed import Observed
 from streams_runtime.pipeline.windowing.calendar_columns import with_bounds
 from streams_runtime.topology.nodes.window_kinds import SessionWindows, TimeWindows
 
@@ -38,10 +39,10 @@ _NO_TIME = -1
 _MISSED_TYPES = (pa.int32(), pa.int32(), pa.list_(pa.int64()))
 
 
-def in_windows(rows: DataFrame, windows: TimeWindows, several_topics: bool, late: Observation) -> DataFrame:
+def in_windows(rows: DataFrame, windows: TimeWindows, several_topics: bool, late: Observed) -> DataFrame:
     """Each record once for each window that is still open to it, with `_window`.
 
-    The first query over them leaves in `late` how often a record met a closed one. Records count in the order of their
+    A query over them leaves in `late` how often a record met a closed one. Records count in the order of their
     offsets; those of `several_topics` as Kafka Streams chooses among partitions, by the time that each has come to.
     """
     timed, order = _ordered(rows, several_topics)
@@ -53,7 +54,7 @@ def in_windows(rows: DataFrame, windows: TimeWindows, several_topics: bool, late
     else:
         spread = with_bounds(timed, _TIME, windows, OUT_WINDOW, _WINDOW_END)
         closed = F.col(_WINDOW_END) + F.lit(windows.grace) <= F.col(_STREAM_TIME)
-    return spread.observe(late, F.count_if(closed).alias("late")).where(~closed)
+    return late.on(spread, F.count_if(closed).alias("late")).where(~closed)
 
 
 def missed(rows: DataFrame, windows: TimeWindows, several_topics: bool, since: Mapping[int, int]) -> DataFrame:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame
 
+from streams_runtime.pipeline.spark.observed import Observed
 from streams_runtime.pipeline.topology_traits import Traits
 from streams_runtime.topology.nodes.plan_node import PlanNode
 from streams_runtime.topology.plan import SubTopology
@@ -29,13 +30,15 @@ class OutputFrame:
 class StageFrames:
     """`given` has the rows that nodes give, by name, and at first those that the stage begins with.
 
-    `peeks`, where it is wanted, has by a peek's name what the first query over its records leaves what it has seen in.
+    `peeks`, where it is wanted, has by a peek's name what a query over its records leaves what it has seen in.
+    `is_whole`: the rows that it begins with are each in one partition of Spark's, and all others are to be.
     """
 
     traits: Traits
     sub: SubTopology
     given: dict[str, DataFrame]
-    peeks: dict[str, Observation] | None = None
+    peeks: dict[str, Observed] | None = None
+    is_whole: bool = False
     outputs: list[OutputFrame] = field(default_factory=list)
 
     @property

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Observation
-
 from streams_runtime.batch.columns import ELEMENT
 from streams_runtime.pipeline.kinds.spark_kinds import kind_of
-from streams_runtime.pipeline.stage_frames import Frames, OutputFrame, StageFrames
+from streams_runtime.pipeline.spark.observed import Observed
+from streams_runtime.pipeline.stages.stage_frames import Frames, OutputFrame, StageFrames
 from streams_runtime.pipeline.topology_traits import Traits
 from streams_runtime.pipeline.windowing.record_ordinals import on_fork_path
 from streams_runtime.topology.nodes.all_nodes import Node
@@ -14,13 +13,18 @@ from streams_runtime.topology.plan import SubTopology
 
 
 def output_frames(
-    traits: Traits, sub: SubTopology, frames: Frames, peeks: dict[str, Observation] | None = None
+    traits: Traits,
+    sub: SubTopology,
+    frames: Frames,
+    peeks: dict[str, Observed] | None = None,
+    is_whole: bool = False,
 ) -> list[OutputFrame]:
     """The output frames of a stage that begins with `frames`, by the nodes that give their rows.
 
-    `peeks` is filled: by a peek's name, where the first query that its records go through leaves what it has seen.
+    `peeks` is filled: by a peek's name, where a query that its records go through leaves what it has seen.
+    `is_whole`: see StageFrames.
     """
-    stage = StageFrames(traits, sub, dict(frames), peeks)
+    stage = StageFrames(traits, sub, dict(frames), peeks, is_whole)
     for node in sub.nodes:
         if node.name in frames:
             kind_of(node).begin(node, stage)
