@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from pipeline_kit import BY_SPARK, Pipeline, Record, json, source, topology_of, values
 from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
 
 from streams_runtime.pipeline.spark.frames import frame_of
 from streams_runtime.pipeline.stages import kept_stages
@@ -128,7 +129,7 @@ def test_threads_do_not_get_each_others_rows(spark: SparkSession, built: list[bo
 STAGES: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
     "a merge": (
         [source(schema=OF), source(schema=OF, name="b", topic="b")],
-        [{"name": "all", "merge": ["in", "b"]}, upper("all")],
+        [{"name": "all", "merge": ["in", "b"]}, {**step(aggregate={"x": "max(upper(s))"}, store="w"), "from": "all"}],
     ),
     "keys": ([source(schema=OF)], [step(aggregate={"x": "max(upper(s))"}, store="w")]),
     "windows": ([source(schema=OF)], [step(aggregate={"x": "max(upper(s))"}, window=TUMBLING, store="w")]),
@@ -161,6 +162,19 @@ def a_value(dice: random.Random, kind: pa.DataType) -> Any:
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
         return bytes(dice.choices(b"ab\x00~", k=dice.randrange(5)))
     return dice.random() < 0.5 if pa.types.is_boolean(kind) else dice.randrange(100)
+
+
+def test_what_keeps_rows_is_not_asked_again(spark: SparkSession) -> None:
+    kept = kept_stages.KeptStages(spark)
+    for n in range(3):
+        rows = pa.table({"n": [n, 7]})
+        for name, query in (
+            ("shuffled", lambda frame: frame.repartition(2, "n").sortWithinPartitions("n")),
+            ("looked up", lambda frame: frame.join(F.broadcast(frame.selectExpr("n m")), F.col("n") == F.col("m"))),
+            ("neither", lambda frame: frame.where("n >= 0")),
+        ):
+            assert sorted(kept.answer(name, rows, query)["n"].to_pylist()) == [n, 7]
+    assert [free is None for free in kept._free.values()] == [True, True, False]
 
 
 KINDS: list[pa.DataType] = [

@@ -20,8 +20,6 @@ from streams_runtime.pipeline.stages.stage_frames import Frames
 _MOST_ROWS = 10_000
 _MOST_BYTES = 4 << 20
 _MOST_SHAPES = 100
-_KEEP_ROWS = ("Exchange", "InMemoryTableScan", "Subquery")
-"""Steps of a physical plan that keep what they have once made, by their names."""
 _ROWS = "rows"
 
 Build = Callable[[Frames], BuiltStage]
@@ -70,6 +68,8 @@ class KeptStages:
         try:
             yield kept.stage
         finally:
+            for frame in kept.frames.values():
+                frame.let_go()
             free.append(kept)
 
     def answer(
@@ -104,14 +104,15 @@ def _are_few(tables: Mapping[str, pa.Table]) -> bool:
 
 
 def _may_repeat(spark: SparkSession, query: Query) -> bool:
-    """Whether a plan that runs again gives what a new one would: it keeps no rows, and neither the clock nor chance
-    is asked when it is made.
+    """Whether a plan that runs again gives what a new one would: nothing in it keeps rows that it has once made, and
+    neither the clock nor chance is asked when it is made.
     """
     jvm: Any = spark._jvm
     pattern = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
     execution = query.frame._jdf.queryExecution()
+    analysed, plan = execution.analyzed(), execution.executedPlan()
     asked_at_once = (pattern.CURRENT_LIKE(), pattern.EXPRESSION_WITH_RANDOM_SEED())
-    if any(execution.analyzed().containsPattern(each) for each in asked_at_once):
-        return False
-    steps = execution.executedPlan().toString()
-    return not any(name in steps for name in _KEEP_ROWS)
+    keep_rows = (pattern.EXCHANGE(), pattern.PLAN_EXPRESSION())
+    return not any(
+        where.containsPattern(each) for where, of in ((analysed, asked_at_once), (plan, keep_rows)) for each in of
+    )

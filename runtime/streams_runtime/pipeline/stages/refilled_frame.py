@@ -18,6 +18,7 @@ from streams_runtime.pipeline.spark.frames import copied
 
 _THRESHOLD = "spark.sql.execution.arrow.localRelationThreshold"
 _THRESHOLD_LOCK = Lock()
+_LARGE = 1 << 16  # bytes; to take them out again is a call into the JVM
 
 
 class RefilledFrame:
@@ -34,6 +35,7 @@ class RefilledFrame:
             finally:
                 spark.conf.set(_THRESHOLD, before)
         self._messages = _messages(frame)
+        self._is_large = False
         # Of one partition, as Spark knows of it, nothing has to be shuffled.
         self.frame = frame.coalesce(1)
 
@@ -42,7 +44,14 @@ class RefilledFrame:
         batches = [copied(each) for each in table.to_batches()]
         whole = pa.Table.from_batches(batches, table.schema).combine_chunks().to_batches()
         batch = whole[0] if whole else pa.RecordBatch.from_pylist([], table.schema)
-        self._messages[0] = batch.serialize().to_pybytes()
+        message = batch.serialize().to_pybytes()
+        self._messages[0] = message
+        self._is_large = len(message) > _LARGE
+
+    def let_go(self) -> None:
+        """Not keep rows of any size until the next ones come: a query may not be asked before."""
+        if self._is_large:
+            self._messages[0] = None
 
 
 def is_refillable(schema: pa.Schema) -> bool:
