@@ -75,6 +75,7 @@ def test_records_of_several_writers_schemas_are_resolved_each_by_its_own(
     (two,) = serialized(registry, newer, [{"user": "bo", "note": "hi", "more": 1.5}])
     (three,) = serialized(registry, ORDER, [{"user": "cy", "amount": 2**40, "note": "n"}])
     made = pipeline(spark, registry, avro_source())
+    assert values(made.run(Record(b"a", one))) == [(b"a", {"user": "ann", "amount": 2, "note": "none"})]
     result = made.run(Record(b"a", one), Record(b"b", two), Record(b"c", three), Record(b"d", one))
     assert [value for _, value in values(result)] == [
         {"user": "ann", "amount": 2, "note": "none"},
