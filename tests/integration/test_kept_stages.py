@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +16,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from streams_runtime.pipeline.spark.frames import frame_of
+from streams_runtime.pipeline.spark.observed import Observed
 from streams_runtime.pipeline.stages import kept_stages
+from streams_runtime.pipeline.stages.asked_query import Answer, Query
 from streams_runtime.pipeline.stages.refilled_frame import RefilledFrame, is_refillable
 from streams_runtime.pipeline.stages.spark_stages import SparkStages
 
@@ -37,6 +41,13 @@ def step(**what: Any) -> dict[str, Any]:
 def upper(where: str = "in") -> dict[str, Any]:
     """What the scan does not take over."""
     return {"name": "step", "from": where, "select": {"s": "upper(s)", "n": "n"}}
+
+
+class Failing(Query):
+    """A query for which there is no memory."""
+
+    def answer(self, others: Iterable[Observed] = ()) -> Answer:
+        raise MemoryError
 
 
 @pytest.fixture
@@ -108,6 +119,20 @@ def test_a_query_that_failed_is_asked_again(spark: SparkSession, built: list[boo
             pipeline.run(Record(b"k", json(s="none")))
         assert values(pipeline.run(Record(b"k", json(s="7")))) == [(b"k", {"x": 7})]
     assert built == [True]
+
+
+def test_a_stage_over_which_something_else_failed_is_built_anew(spark: SparkSession, built: list[bool]) -> None:
+    pipeline = Pipeline(spark, topology_of([source(schema=OF)], [upper()], OUT))
+    kept = pipeline.runners[0].by_spark._kept
+    for _ in range(2):
+        assert values(pipeline.run(Record(b"k", json(s="a", n=1)))) == [(b"k", {"s": "A", "n": 1})]
+        (free,) = kept._free.values()
+        assert free is not None
+        ((node, query),) = free[0].stage.outputs
+        free[0] = replace(free[0], stage=replace(free[0].stage, outputs=[(node, Failing(query.frame))]))
+        with pytest.raises(MemoryError):
+            pipeline.run(Record(b"k", json(s="a", n=1)))
+    assert built == [True, True]
 
 
 def test_threads_do_not_get_each_others_rows(spark: SparkSession, built: list[bool]) -> None:

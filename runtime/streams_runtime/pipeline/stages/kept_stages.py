@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from streams_runtime.pipeline.spark.frames import frame_of
+from streams_runtime.pipeline.spark.query_failures import is_of_data, is_spark_failure
 from streams_runtime.pipeline.stages.asked_query import Query
 from streams_runtime.pipeline.stages.built_stage import BuiltStage
 from streams_runtime.pipeline.stages.refilled_frame import RefilledFrame, is_refillable
@@ -67,10 +68,12 @@ class KeptStages:
             kept.frames[each].fill(table)
         try:
             yield kept.stage
-        finally:
-            for frame in kept.frames.values():
-                frame.let_go()
-            free.append(kept)
+        except Exception as error:
+            # Whatever else it was, Spark may remember with the plan that it failed.
+            if is_spark_failure(error) and is_of_data(str(error)):
+                self._put_back(kept, free)
+            raise
+        self._put_back(kept, free)
 
     def answer(
         self, name: Hashable, rows: pa.Table, query: Callable[[DataFrame], DataFrame], version: int = 0
@@ -83,6 +86,12 @@ class KeptStages:
         with self.over(name, {_ROWS: rows}, built, version) as stage:
             asked = built({_ROWS: frame_of(self._spark, rows)}) if stage is None else stage
             return asked.counted[0].answer().rows
+
+    @staticmethod
+    def _put_back(kept: _Kept, free: list[_Kept]) -> None:
+        for frame in kept.frames.values():
+            frame.let_go()
+        free.append(kept)
 
     def _taken(self, free: list[_Kept], tables: Mapping[str, pa.Table], build: Build) -> _Kept | None:
         """A stage that nobody else asks; None: there can be none."""
