@@ -18,8 +18,12 @@ sys.path.insert(0, {str(_SUPPORT)!r})
 tempfile.tempdir = sys.argv[1]
 {{imports}}
 with {{block}}:
+    # A signal that comes before a pause has begun does not end it; one that is blocked waits for who asks for it.
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     print({_UP!r}, flush=True)
-    signal.pause()
+    signal.sigwait([signal.SIGINT])
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    raise KeyboardInterrupt
 """
 
 
