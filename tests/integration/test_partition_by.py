@@ -143,7 +143,7 @@ def test_streams_that_equal_expressions_place_are_joined(made: Made) -> None:
     driver.input_topic("refunds").pipe("b", {"region": 2, "n": 8}, 1_700_000_000_000)
     pipe(driver, [("a", {"region": 3, "n": 1}), ("a", {"region": 2, "n": 2}), ("b", {"region": 2, "n": 3})])
     found = [(record.key, record.value["n"], record.value["m"]) for record in driver.output_topic("joined").read_all()]
-    assert found == [("a", 1, 7), ("b", 3, 8)]
+    assert sorted(found) == [("a", 1, 7), ("b", 3, 8)]  # of several partitions there is no order
     with pytest.raises(InvalidApplicationException, match="which they meet by key, by their keys"):
         made(
             application(
