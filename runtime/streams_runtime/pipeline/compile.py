@@ -48,7 +48,6 @@ class Compiler:
         Raises:
             InvalidApplicationException: what Spark's analysis refuses, all of it, each with its field.
         """
-        self.spark = spark
         self._schemas = schemas
         self._traits = Traits.of(topology)
         self.known = analysed(spark, self._traits, schemas)
@@ -58,10 +57,6 @@ class Compiler:
     def has_functions(self) -> bool:
         """Whether expressions may call functions of the user's."""
         return bool(self._traits.topology.functions)
-
-    def frame(self, rows: pa.Table) -> DataFrame:
-        """Rows as a DataFrame."""
-        return self.known.frame(rows)
 
     def decoder(self, source: str) -> Decoder:
         """How the source node's records are read."""

@@ -234,7 +234,9 @@ class SubTopologyRunner:
     def _rows_for(self, node: AggregateNode, batch: BatchInput, behind: StageInput | None, headers: bool) -> DataFrame:
         """The rows that the aggregate takes of the batch, or of what stands behind a join, a dedupe or a toStream."""
         if behind is not None:
-            output_frames = self._compiler.frames_behind(self._sub, behind.node, self._compiler.frame(behind.rows))
+            output_frames = self._compiler.frames_behind(
+                self._sub, behind.node, self._compiler.known.frame(behind.rows)
+            )
         else:
             readable = {
                 each.name: self._compiler.decoder(each.name).readable(self._decoded(each, batch, headers))

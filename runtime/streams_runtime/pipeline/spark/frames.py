@@ -15,7 +15,7 @@ def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
 
     Spark takes a chunk without rows for the end of a table (4.0), and loses what comes behind it without a word.
     """
-    batches = [copied(each) for each in table.to_batches() if each.num_rows]
+    batches = [_copied(each) for each in table.to_batches() if each.num_rows]
     # Nor can it take a column of lists that has no chunk at all, as one without rows may be.
     return spark.createDataFrame(pa.Table.from_batches(batches) if batches else table.schema.empty_table())
 
@@ -68,7 +68,7 @@ def typed_columns(frame: DataFrame) -> str:
     return ", ".join(f"{name} {field.dataType.simpleString().upper()}" for name, field in kinds)
 
 
-def copied(batch: pa.RecordBatch) -> pa.RecordBatch:
+def _copied(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The same rows; lists and structs in arrays of their own.
 
     Spark builds nested columns anew from their offsets and nulls. Arrow refuses that for lists with nulls that are a

@@ -51,7 +51,6 @@ _MENTIONED = (  # by PySpark itself, in almost every call
     "PythonSQLUtils",
     "functions",
     "org.apache.spark.sql.functions",
-    "org.apache.spark.sql.Observation",
     "org.apache.spark.sql.expressions.Window",
     "ArrowIteratorServer",
     "org.apache.spark.sql.classic.SparkSession",

@@ -14,18 +14,18 @@ from streams_runtime.topology.nodes.plan_node import PlanNode
 class BuiltStage:
     """The queries by the nodes at which rows leave Spark, and what the first query over a node's rows leaves.
 
-    `counted` has queries whose rows nobody wants; `accounts` and `peeks` are by the names of sources and peeks.
+    `others` are queries at no node; `accounts` and `peeks` are by the names of sources and peeks.
     """
 
     outputs: Sequence[tuple[PlanNode, Query]]
     peeks: Mapping[str, Observed] = field(default_factory=dict)
-    counted: Sequence[Query] = ()
+    others: Sequence[Query] = ()
     accounts: Mapping[str, Observed] = field(default_factory=dict)
 
     @property
     def queries(self) -> list[Query]:
         """All that is asked."""
-        return [*(query for _, query in self.outputs), *self.counted]
+        return [*(query for _, query in self.outputs), *self.others]
 
     @property
     def notes(self) -> list[Observed]:

@@ -39,7 +39,6 @@ class KeptStages:
     def __init__(self, spark: SparkSession) -> None:
         """None is built yet."""
         self._spark = spark
-        self._version = 0
         self._free: dict[_Key, list[_Kept] | None] = {}
         """Those that nobody asks now; None: such a stage can't be asked twice."""
 
@@ -55,9 +54,9 @@ class KeptStages:
         if not _are_few(tables):
             yield None
             return
-        if version != self._version or len(self._free) > _MOST_SHAPES:
-            self._free, self._version = {}, version
-        key = (name, *(table.schema for table in tables.values()))
+        if len(self._free) > _MOST_SHAPES:
+            self._free = {}
+        key = (version, name, *(table.schema for table in tables.values()))
         free = self._free.setdefault(key, [])
         kept = None if free is None else self._taken(free, tables, build)
         if free is None or kept is None:
@@ -81,11 +80,11 @@ class KeptStages:
         """The rows of one query over these; `name` and `version` as for `over`."""
 
         def built(frames: Frames) -> BuiltStage:
-            return BuiltStage((), counted=(Query(query(frames[_ROWS])),))
+            return BuiltStage((), others=(Query(query(frames[_ROWS])),))
 
         with self.over(name, {_ROWS: rows}, built, version) as stage:
             asked = built({_ROWS: frame_of(self._spark, rows)}) if stage is None else stage
-            return asked.counted[0].answer().rows
+            return asked.others[0].answer().rows
 
     @staticmethod
     def _put_back(kept: _Kept, free: list[_Kept]) -> None:

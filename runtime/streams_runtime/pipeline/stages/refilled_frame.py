@@ -14,8 +14,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from streams_runtime.pipeline.spark.frames import copied
-
 _THRESHOLD = "spark.sql.execution.arrow.localRelationThreshold"
 _THRESHOLD_LOCK = Lock()
 _LARGE = 1 << 16  # bytes; to take them out again is a call into the JVM
@@ -41,8 +39,7 @@ class RefilledFrame:
 
     def fill(self, table: pa.Table) -> None:
         """Have these rows from now on, of the same schema."""
-        batches = [copied(each) for each in table.to_batches()]
-        whole = pa.Table.from_batches(batches, table.schema).combine_chunks().to_batches()
+        whole = table.combine_chunks().to_batches()
         batch = whole[0] if whole else pa.RecordBatch.from_pylist([], table.schema)
         message = batch.serialize().to_pybytes()
         self._messages[0] = message

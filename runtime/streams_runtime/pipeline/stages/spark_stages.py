@@ -54,7 +54,7 @@ class SparkStages:
         self._headers = compiler.needs_headers(sub)
         self._collecting = Collecting(compiler.known, emissions, self._headers)
         self._peeks = [node for node in sub.nodes if isinstance(node, PeekNode)]
-        self._kept = KeptStages(compiler.spark)
+        self._kept = KeptStages(compiler.known.spark)
         # A function of the user's that reads records may not be called more than once for each.
         self._keeps_first = not (self._parse_once and compiler.has_functions)
 
@@ -65,10 +65,12 @@ class SparkStages:
             return self._once({node.name: self._reader.read(node, batch, wanted[node.name]) for node in self._sources})
         tables = {node.name: self._reader.fetched(node, batch, wanted[node.name]) for node in self._sources}
         if self._keeps_first:
-            with self._kept.over(None, tables, self._whole_first_stage, self._compiler.known.version) as stage:
+            with self._kept.over(
+                None, tables, partial(self._first_stage, is_whole=True), self._compiler.known.version
+            ) as stage:
                 if stage is not None:
                     return self._asked(stage, StageOutput())
-        return self._once({name: self._compiler.frame(table) for name, table in tables.items()})
+        return self._once({name: self._compiler.known.frame(table) for name, table in tables.items()})
 
     def behind(self, name: str, rows: pa.Table, outputs: Outputs, result: StageOutput) -> None:
         """A stage that begins with rows behind the node of this name, which Python has; added to `result`."""
@@ -81,7 +83,7 @@ class SparkStages:
             return built(frames[name], is_whole=True)
 
         with self._kept.over(name, {name: rows}, whole, self._compiler.known.version) as stage:
-            self._asked(built(self._compiler.frame(rows), is_whole=False) if stage is None else stage, result)
+            self._asked(built(self._compiler.known.frame(rows), is_whole=False) if stage is None else stage, result)
 
     def of_snapshots(
         self, part: TablePart, snapshots: pa.Table, query: Callable[..., DataFrame], *about: _About
@@ -100,9 +102,6 @@ class SparkStages:
         finally:
             for frame in parsed or ():
                 frame.unpersist()
-
-    def _whole_first_stage(self, raw: Frames) -> BuiltStage:
-        return self._first_stage(raw, is_whole=True)
 
     def _first_stage(self, raw: Frames, parsed: list[DataFrame] | None = None, is_whole: bool = False) -> BuiltStage:
         """From raw records to where rows leave Spark.
@@ -132,7 +131,7 @@ class SparkStages:
             note.clear()
         for node, query in stage.outputs:
             kind_of(node).collect(node, query.answer(stage.notes), self._collecting, result)
-        for query in stage.counted:
+        for query in stage.others:
             query.answer(stage.notes)
         result.peeks = [seen(node, stage.peeks[node.name]) for node in self._peeks if node.name in stage.peeks]
         result.accounts = {name: account_of(account) for name, account in stage.accounts.items()}
